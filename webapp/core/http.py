@@ -1,0 +1,34 @@
+"""Small helpers for views."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+
+
+def is_htmx(request: HttpRequest) -> bool:
+    return request.headers.get("HX-Request") == "true"
+
+
+def page_or_partial(
+    request: HttpRequest, page: str, partial: str, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
+    """The whole page, or only its part when htmx asks. The client never names a template."""
+    response = render(request, partial if is_htmx(request) else page, context, status=status)
+    response["Vary"] = "HX-Request"
+    return response
+
+
+def safe_next(request: HttpRequest, default: str) -> str:
+    """Where to go after a form: `next` if it stays on this site, else `default`."""
+    url = request.POST.get("next") or request.GET.get("next") or ""
+    if url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure()):
+        return url
+    return default
+
+
+def go_back(request: HttpRequest, default: str) -> HttpResponse:
+    return redirect(safe_next(request, default))

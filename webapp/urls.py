@@ -1,0 +1,17 @@
+"""All addresses of the site."""
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView
+
+from webapp.accounts.views import home
+from webapp.core.views import health
+
+urlpatterns = [
+    path("", home, name="home"),
+    path("healthz", health, name="health"),
+    path("admin/", admin.site.urls),
+    path("i18n/", include("django.conf.urls.i18n")),
+    path("accounts/", include("webapp.accounts.urls")),
+    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+]

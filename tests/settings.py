@@ -1,0 +1,25 @@
+"""Settings of the suite: the embedded defaults unless DATABASE_URL and REDIS_URL say otherwise."""
+
+import os
+import tempfile
+
+os.environ.setdefault("SECRET_KEY", "only-for-tests")
+os.environ.setdefault("PALATE_HOME", tempfile.mkdtemp(prefix="palate-tests-"))
+os.environ.setdefault("CELERY_EAGER", "1")
+os.environ.setdefault("LOG_LEVEL", "WARNING")
+
+from webapp.settings import *  # noqa: F403
+from webapp.settings import DATABASES, REST_FRAMEWORK
+
+ALLOWED_HOSTS = ["*"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_AUTOREFRESH = True
+REST_FRAMEWORK = {
+    **REST_FRAMEWORK,
+    "DEFAULT_THROTTLE_RATES": {"anon": "100000/min", "user": "100000/min"},
+}
+DATABASES["default"]["CONN_MAX_AGE"] = 0

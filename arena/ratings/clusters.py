@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -122,16 +123,26 @@ def context_grouping(votes: VoteTable) -> Grouping | None:
     return None if votes.context is None else Grouping(votes.context, len(votes.contexts))
 
 
-def meeting_grouping(votes: VoteTable) -> Grouping | None:
-    """Groups by (rater, context)."""
-    if votes.rater is None or votes.context is None:
-        return None
-    key = votes.rater * len(votes.contexts) + votes.context
-    size = len(votes.raters) * len(votes.contexts)
+def meeting_grouping(votes: VoteTable) -> Grouping:
+    """Groups by (rater, context); both columns must be there."""
+    return joint_meetings([votes])[0]
+
+
+def joint_meetings(tables: Sequence[VoteTable]) -> list[Grouping]:
+    """Groups by (rater, context) with the same codes in every table."""
+    keys = [_meeting_key(votes) for votes in tables]
+    size = len(tables[0].raters) * len(tables[0].contexts)
     if size <= DENSE_CELLS:
-        return Grouping(key, size)
-    found, code = np.unique(key, return_inverse=True)
-    return Grouping(code, len(found))
+        return [Grouping(key, size) for key in keys]
+    found, code = np.unique(np.concatenate(keys), return_inverse=True)
+    ends = np.cumsum([len(key) for key in keys])[:-1]
+    return [Grouping(part, len(found)) for part in np.split(code, ends)]
+
+
+def _meeting_key(votes: VoteTable) -> IntArray:
+    if votes.rater is None or votes.context is None:
+        raise ValueError("the votes must name their raters and contexts")
+    return votes.rater * len(votes.contexts) + votes.context
 
 
 def group_totals(votes: VoteTable, group: Grouping, both_bad: BothBad) -> FloatArray:

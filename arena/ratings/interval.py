@@ -9,9 +9,12 @@ factor G/(G − 1). Quantiles come from Student's t.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import block_diag
+from scipy.sparse import hstack
 from scipy.stats import t as student
 
 from arena.ratings.clusters import (
@@ -21,6 +24,7 @@ from arena.ratings.clusters import (
     ScoreTable,
     context_grouping,
     group_totals,
+    joint_meetings,
     meat,
     meeting_grouping,
     meeting_meat,
@@ -34,6 +38,7 @@ from arena.ratings.model import fix_gauge, information, moments
 from arena.ratings.votes import FloatArray, VoteTable
 
 JACKKNIFE_CLUSTERS = 60
+RUNAWAY = 10.0  # leaving a cluster out may not move the fit this many times its linear share
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,3 +65,191 @@ def bread(fit: Fit, votes: VoteTable, both_bad: BothBad) -> FloatArray:
     away[:k, :k] -= fit.graph.gauge
     centred: FloatArray = away @ inverse @ away
     return centred
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One axis ready for its covariance: its votes, its fit, and what the fit counted."""
+
+    votes: VoteTable
+    fit: Fit
+    both_bad: BothBad = BothBad.AS_TIE
+
+
+def covariance(axis: Axis, cluster: Cluster = Cluster.BOTH) -> Covariance:
+    """The sandwich covariance of one axis.
+
+    Where the votes do not say who voted or on what, the clustering falls back to what is known;
+    `cluster` and `notes` of the answer say so.
+    """
+    return stacked_covariance([axis], cluster)
+
+
+def stacked_covariance(axes: Sequence[Axis], cluster: Cluster) -> Covariance:
+    """Covariance of the parameters of several axes, one after the other (ΣP, ΣP).
+
+    The axes must share their contestants and their rater and context codes
+    (`arena.ratings.composite.align`); scores of one cluster are stacked over the axes, so the
+    covariance between axes is that of the raters and contexts themselves.
+    """
+    used, notes = _available(axes, cluster)
+    scores = [score_table(a.votes, a.fit, a.both_bad) for a in axes]
+    breads = block_diag(*(bread(a.fit, a.votes, a.both_bad) for a in axes))
+    if used is Cluster.NONE:
+        middle = block_diag(*(meat(s, None) for s in scores))
+        return Covariance(breads @ middle @ breads, float("inf"), used, notes)
+    ways = [_one_way(axes, scores, breads, c) for c in _ways(used)]
+    matrix = sum((way.matrix for way in ways), np.zeros_like(breads))
+    if used is Cluster.BOTH:
+        matrix = matrix - breads @ _meeting_meat(scores) @ breads
+    single = breads @ block_diag(*(meat(s, None) for s in scores)) @ breads
+    df = min(way.df for way in ways)
+    return Covariance(_positive(matrix, single), df, used, (*notes, *_few(ways, used)))
+
+
+def half_widths(cov: Covariance, contestants: int, confidence: float) -> FloatArray:
+    """(K,) half-widths of the intervals of centred strengths, in log strength."""
+    return standard_errors(cov, contestants) * quantile(cov.df, confidence)
+
+
+def standard_errors(cov: Covariance, contestants: int) -> FloatArray:
+    """(K,) standard errors of the centred strengths."""
+    errors: FloatArray = np.sqrt(np.maximum(np.diag(cov.matrix)[:contestants], 0.0))
+    return errors
+
+
+def quantile(df: float, confidence: float) -> float:
+    """The two-sided Student t quantile; NaN without degrees of freedom."""
+    if df <= 0:
+        return float("nan")
+    return float(student.ppf(0.5 + 0.5 * confidence, df))
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    matrix: FloatArray
+    df: float
+    cluster: Cluster
+
+
+def _one_way(
+    axes: Sequence[Axis], scores: Sequence[ScoreTable], breads: FloatArray, cluster: Cluster
+) -> _Way:
+    """Covariance by one clustering: jackknife with few clusters, G/(G − 1) with many."""
+    groups = [_grouping(a.votes, cluster) for a in axes]
+    count = _occupied(groups)
+    if count < 2:
+        return _Way(np.zeros_like(breads), 0.0, cluster)
+    if count <= JACKKNIFE_CLUSTERS and (moved := _jackknife(axes, scores, groups)) is not None:
+        return _Way((count - 1) / count * (moved.T @ moved), count - 1.0, cluster)
+    factor = count / (count - 1)
+    return _Way(factor * breads @ _meat(scores, groups) @ breads, count - 1.0, cluster)
+
+
+def _jackknife(
+    axes: Sequence[Axis], scores: Sequence[ScoreTable], groups: Sequence[Grouping]
+) -> FloatArray | None:
+    """(G, ΣP) how far one Newton step moves the fit when a cluster is left out.
+
+    None where leaving a cluster out would leave something without information.
+    """
+    columns = []
+    for axis, score, group in zip(axes, scores, groups, strict=True):
+        fit = axis.fit
+        if group.size * fit.shape.contestants**2 * 4 > DENSE_CELLS:
+            return None
+        without = collapse(axis.votes, axis.both_bad).add(fit.virtual).total - group_totals(
+            axis.votes, group, axis.both_bad
+        )
+        mom = moments(fit.params, fit.shape)
+        info = fix_gauge(information(without, mom, fit.shape), fit.graph.gauge)
+        summed = score.summed(group)
+        try:
+            moved = np.linalg.solve(info, summed[..., None])[..., 0]
+        except np.linalg.LinAlgError:
+            return None
+        plain = summed @ bread(fit, axis.votes, axis.both_bad)
+        if not np.abs(moved).max() <= RUNAWAY * max(np.abs(plain).max(), 1e-12):
+            return None
+        columns.append(moved)
+    return np.concatenate(columns, axis=1)
+
+
+def _meat(scores: Sequence[ScoreTable], groups: Sequence[Grouping]) -> FloatArray:
+    if len(scores) == 1:
+        return meat(scores[0], groups[0])
+    rows = hstack([s.sparse(g) for s, g in zip(scores, groups, strict=True)]).tocsr()
+    product: FloatArray = np.asarray((rows.T @ rows).todense())
+    return product
+
+
+def _meeting_meat(scores: Sequence[ScoreTable]) -> FloatArray:
+    if len(scores) == 1:
+        group = meeting_grouping(scores[0].votes)
+        return meeting_meat(scores[0], group)
+    return _meat(scores, joint_meetings([s.votes for s in scores]))
+
+
+def _available(axes: Sequence[Axis], cluster: Cluster) -> tuple[Cluster, tuple[Note, ...]]:
+    """The clustering that the columns allow, and what to say where it is not the wanted one."""
+    raters = all(a.votes.rater is not None for a in axes)
+    contexts = all(a.votes.context is not None for a in axes)
+    wants = {
+        Cluster.BOTH: (True, True),
+        Cluster.RATER: (True, False),
+        Cluster.CONTEXT: (False, True),
+        Cluster.NONE: (False, False),
+    }[cluster]
+    has = (wants[0] and raters, wants[1] and contexts)
+    used = {
+        (True, True): Cluster.BOTH,
+        (True, False): Cluster.RATER,
+        (False, True): Cluster.CONTEXT,
+        (False, False): Cluster.NONE,
+    }[has]
+    if used is cluster:
+        return used, ()
+    lacking = "raters" if wants[0] and not raters else "contexts"
+    text = (
+        f"The votes do not name their {lacking}, so intervals clustered by {cluster} are not "
+        f"possible; they are clustered by {used} and may be too narrow."
+    )
+    return used, (Note("cluster_unknown", text),)
+
+
+def _ways(cluster: Cluster) -> tuple[Cluster, ...]:
+    return (Cluster.RATER, Cluster.CONTEXT) if cluster is Cluster.BOTH else (cluster,)
+
+
+def _grouping(votes: VoteTable, cluster: Cluster) -> Grouping:
+    group = rater_grouping(votes) if cluster is Cluster.RATER else context_grouping(votes)
+    assert group is not None, "checked by _available"
+    return group
+
+
+def _occupied(groups: Sequence[Grouping]) -> int:
+    """How many clusters have a vote on any axis."""
+    seen = np.zeros(groups[0].size, dtype=np.bool_)
+    for group in groups:
+        seen[group.code] = True
+    return int(seen.sum())
+
+
+def _few(ways: Sequence[_Way], cluster: Cluster) -> tuple[Note, ...]:
+    """What to say where a clustering has fewer than two clusters: nothing can be estimated."""
+    return tuple(
+        Note("one_cluster", f"All votes share one {way.cluster}: there is no interval.")
+        for way in ways
+        if way.df <= 0
+    )
+
+
+def _positive(matrix: FloatArray, floor: FloatArray) -> FloatArray:
+    """The matrix, if V_rater + V_context − V_meeting came out a proper covariance.
+
+    Otherwise its negative eigenvalues become 0 and no variance falls below that of independent
+    votes (`floor`).
+    """
+    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    proper: FloatArray = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return proper

@@ -253,7 +253,7 @@ class Vote(models.Model):
     active_ms = models.PositiveIntegerField(default=0)
     owner = models.BooleanField(default=False)
     late = models.BooleanField(default=False)
-    nonce = models.CharField(max_length=32)
+    nonce = models.CharField(max_length=64)
     receipt = models.CharField(max_length=64, unique=True)
     at = models.DateTimeField(auto_now_add=True)
 

@@ -167,9 +167,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-LOGIN_URL = "login"
+LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "home"
-LOGOUT_REDIRECT_URL = "login"
+LOGOUT_REDIRECT_URL = "accounts:login"
 AXES_FAILURE_LIMIT = env.int("LOGIN_FAILURE_LIMIT", default=8)
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -276,7 +276,8 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE_FILENAME = str(PALATE_HOME / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    "repair": {"task": "workers.repair", "schedule": 30.0},
+    "repair-arena": {"task": "workers.repair_arena", "schedule": 20.0},
+    "repair-imports": {"task": "workers.repair_imports", "schedule": 60.0},
 }
 
 # Logs: one JSON object a line on standard error, without personal data.

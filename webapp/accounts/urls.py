@@ -1,3 +1,4 @@
+from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.urls import path
 
 from webapp.accounts import views
@@ -5,6 +6,9 @@ from webapp.core.views import theme
 
 app_name = "accounts"
 urlpatterns = [
+    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("password/", PasswordChangeView.as_view(success_url="/"), name="password"),
     path("invitations/", views.invitations, name="invitations"),
     path("invitations/<int:pk>/withdraw/", views.withdraw, name="withdraw"),
     path("invitation/<str:token>/", views.accept, name="accept"),

@@ -105,7 +105,7 @@ def home(request: HttpRequest) -> HttpResponse:
     """Send each role to where its work is."""
     user = cast(User, request.user)
     if user.role == Role.ADMIN:
-        return redirect("arena:rounds")
+        return redirect("arena:round_list")
     if user.role in (Role.RATER, Role.ANNOTATOR):
-        return redirect("arena:ballots")
+        return redirect("arena:vote")
     return redirect("arena:leaderboard")

@@ -1,0 +1,83 @@
+"""What a round's state allows and who may. `check_x` raises the reason, `may_x` answers templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from arena.enums import TRANSITIONS, RoundState
+from arena.models import Round, RoundRater
+from webapp.accounts.enums import Role
+from webapp.accounts.policies import check_admin, is_admin, may_vote_in_rounds
+from webapp.core.errors import Forbidden, PalateError, Refused
+
+
+def check_move(round_: Round, to: str) -> None:
+    """Raise unless the life cycle allows the move."""
+    if to not in TRANSITIONS[round_.state]:
+        raise Refused(
+            _("A round that is %(state)s cannot become %(to)s.")
+            % {"state": round_.get_state_display(), "to": RoundState(to).label},
+            code="illegal_move",
+        )
+
+
+def check_compose(actor: Any) -> None:
+    check_admin(actor)
+
+
+def check_edit(actor: Any, round_: Round) -> None:
+    check_admin(actor)
+    if round_.state != RoundState.DRAFT:
+        raise Refused(_("Only a draft can be changed. Cancel it and compose a new one."), code="not_draft")
+
+
+def check_vote(user: Any, round_: Round) -> None:
+    """Raise unless this user is a rater of this open round."""
+    if not may_vote_in_rounds(user):
+        raise Forbidden(_("Only seed users and annotators vote."), code="role")
+    if not RoundRater.objects.filter(round=round_, user=user).exists():
+        raise Forbidden(_("You are not a rater of this round."), code="not_rater")
+    check_takes_votes(round_)
+
+
+def check_takes_votes(round_: Round) -> None:
+    if round_.state != RoundState.OPEN:
+        raise Refused(_("This round takes no votes any more."), code="round_closed")
+    if round_.closes_at is not None and round_.closes_at <= timezone.now():
+        raise Refused(_("This round takes no votes any more."), code="round_closed")
+
+
+def check_approve_unseal(actor: Any, round_: Round) -> None:
+    check_admin(actor)
+    check_move(round_, RoundState.UNSEALED)
+    if round_.approvals.filter(user=actor).exists() and settings.UNSEAL_APPROVALS > 1:
+        raise Refused(
+            _("You have agreed already; another administrator has to agree too."), code="same_person"
+        )
+
+
+def may_approve_unseal(actor: Any, round_: Round) -> bool:
+    try:
+        check_approve_unseal(actor, round_)
+    except PalateError:
+        return False
+    return True
+
+
+def may_see_results(user: Any, round_: Round) -> bool:
+    """Results exist for anybody only after unsealing (V2)."""
+    if round_.state != RoundState.UNSEALED:
+        return False
+    return bool(settings.LEADERBOARD_PUBLIC or user.is_authenticated)
+
+
+def may_administer(user: Any) -> bool:
+    return is_admin(user)
+
+
+def is_voter(user: Any) -> bool:
+    return bool(user.role in (Role.RATER, Role.ANNOTATOR))

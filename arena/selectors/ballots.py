@@ -1,0 +1,173 @@
+"""What a rater may see of a battle: a blind object that has no identity field (V1–V3)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+
+from arena.enums import AssignmentState, RoundState
+from arena.models import Assignment, Entry, Round, RoundRater, Vote
+from arena.protocol import round_key
+from arena.selectors.texts import shown_text
+from webapp.core.markdown import render
+from webapp.core.worddiff import diff, nearly_identical
+
+
+@dataclass(frozen=True)
+class Turn:
+    role: str
+    html: str
+
+
+@dataclass(frozen=True)
+class BlindPair:
+    """All that a voting page knows of a battle. Nothing here depends on who wrote what."""
+
+    token: str
+    persona_summary: str
+    persona_lang: str
+    messages: tuple[Turn, ...]
+    left_html: str
+    right_html: str
+    near_identical: bool
+    lang: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Votes given by this rater, and how many he can expect to give."""
+
+    done: int
+    target: int
+
+
+_PARTS = (
+    "round",
+    "battle",
+    "head",
+    "slot__x__answer__body",
+    "slot__y__answer__body",
+    "slot__context__prompt",
+    "slot__context__persona_version__text",
+    "slot__context__persona_version__persona",
+)
+
+
+def assignment_parts(pk: int) -> Assignment:
+    """The assignment with everything its page needs, in one query."""
+    return Assignment.objects.select_related(*_PARTS).get(pk=pk)
+
+
+def own_assignment(user: Any, token: str) -> Assignment | None:
+    """A rater's own battle by its token; nobody else's."""
+    return Assignment.objects.select_related(*_PARTS).filter(rater=user, token=token).first()
+
+
+def blind_pair(row: Assignment) -> BlindPair:
+    """The blind object of an assignment loaded by `assignment_parts`."""
+    left, right = sides(row)
+    return _pair(row, str(render(left)), str(render(right)), nearly_identical(left, right))
+
+
+def blind_difference(row: Assignment) -> BlindPair:
+    """The same with the word-level difference in place of the rendered answers."""
+    left, right = sides(row)
+    marked_left, marked_right = diff(left, right)
+    return _pair(row, str(marked_left), str(marked_right), False)
+
+
+def sides(row: Assignment) -> tuple[str, str]:
+    """The two texts as shown, left first."""
+    slot = row.slot
+    x, y = shown_text(slot.x), shown_text(slot.y)
+    return (x, y) if row.battle.left_is_x else (y, x)
+
+
+def _pair(row: Assignment, left: str, right: str, alike: bool) -> BlindPair:
+    context = row.slot.context
+    version = context.persona_version
+    text = getattr(version, "text", None) if version else None
+    return BlindPair(
+        token=row.token,
+        persona_summary=text.summary if text else "",
+        persona_lang=version.persona.features.get("language", "") if version else "",
+        messages=tuple(
+            Turn(turn["role"], str(render(turn["content"]))) for turn in context.prompt.messages
+        ),
+        left_html=left,
+        right_html=right,
+        near_identical=alike,
+        lang=context.prompt.language,
+    )
+
+
+def open_rounds_for(user: Any) -> QuerySet[Round]:
+    """Rounds in which this user may vote now, the oldest first."""
+    return (
+        Round.objects.filter(state=RoundState.OPEN, round_raters__user=user)
+        .filter(Q(closes_at=None) | Q(closes_at__gt=timezone.now()))
+        .order_by("opened_at", "pk")
+    )
+
+
+def progress_of(user: Any, round_: Round) -> Progress:
+    """His votes, and his share of what is planned."""
+    counts = Assignment.objects.filter(round=round_, state=AssignmentState.VOTED).aggregate(
+        own=Count("pk", filter=Q(rater=user)), all=Count("pk")
+    )
+    raters = RoundRater.objects.filter(round=round_).count() or 1
+    share = -(-round_.planned_votes // raters)
+    left = max(round_.planned_votes - counts["all"], 0)
+    target = max(counts["own"], min(share, counts["own"] + left))
+    return Progress(done=counts["own"], target=target)
+
+
+def axes_of(user: Any, round_: Round) -> list[str]:
+    """The order in which this rater is asked."""
+    row = RoundRater.objects.filter(round=round_, user=user).first()
+    return list(row.axes) if row and row.axes else list(round_.axes)
+
+
+def seconds_left(row: Assignment) -> int:
+    return max(int((row.expires_at - timezone.now()).total_seconds()), 0)
+
+
+def own_votes(user: Any, round_: Round | None = None) -> QuerySet[Vote]:
+    """The rater's votes with what a receipt names, the newest first."""
+    rows = Vote.objects.filter(rater=user).select_related("assignment__round", "battle")
+    if round_ is not None:
+        rows = rows.filter(assignment__round=round_)
+    return rows.order_by("-pk")
+
+
+def receipt_record(vote: Vote, pseudonym: str) -> dict[str, Any]:
+    """What the receipt hashes; with it anyone can recompute the code."""
+    round_ = vote.assignment.round
+    verdicts = {axis: getattr(vote, axis) for axis in round_.axes if getattr(vote, axis)}
+    return {
+        "round": round_key(round_),
+        "battle": vote.battle.public_id,
+        "rater": pseudonym,
+        "revision": vote.revision,
+        "verdicts": verdicts,
+        "nonce": vote.nonce,
+    }
+
+
+def pseudonym_of(user: Any, round_: Round) -> str:
+    row = RoundRater.objects.filter(round=round_, user=user).first()
+    return row.pseudonym if row else ""
+
+
+def keys_json(user: Any) -> str:
+    """The rater's own key bindings for the voting script, or "" for the defaults."""
+    keys = user.preferences.get("keys")
+    return json.dumps(keys) if isinstance(keys, dict) else ""
+
+
+def entries_of(round_: Round) -> QuerySet[Entry]:
+    return Entry.objects.filter(context__round=round_)

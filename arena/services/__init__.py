@@ -1,0 +1,1 @@
+"""Every write of the arena, split by noun."""

@@ -1,0 +1,254 @@
+"""Handing out battles: a lease per (battle, rater), taken by one statement."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Case, Count, F, IntegerField, Q, Sum, When
+from django.utils import timezone
+
+from arena import policies
+from arena.enums import AssignmentState, RoundState, SkipReason
+from arena.matchmaking import choose_side
+from arena.models import Assignment, Battle, Round, RoundRater, Slot
+from webapp.catalog.enums import Where
+from webapp.catalog.models import Exposure
+from webapp.core.errors import Refused
+
+HELD = (AssignmentState.RESERVED, AssignmentState.SHOWN)
+
+# The first open slot in the order of the plan that this rater may judge. A text that he met
+# otherwise than in a battle bars the slot for good (V7); one that he met in a battle bars it in
+# the first pass only ("fresh").
+_CLAIM = """
+UPDATE arena_slot SET live = live + 1 WHERE live < target AND id = (
+  SELECT s.id FROM arena_slot s
+  JOIN arena_entry ex ON ex.id = s.x_id JOIN catalog_answer ax ON ax.id = ex.answer_id
+  JOIN arena_entry ey ON ey.id = s.y_id JOIN catalog_answer ay ON ay.id = ey.answer_id
+  WHERE s.round_id = %(round)s AND s.live < s.target
+    AND NOT EXISTS (SELECT 1 FROM arena_assignment a
+                    WHERE a.slot_id = s.id AND a.rater_id = %(rater)s)
+    AND NOT EXISTS (SELECT 1 FROM catalog_exposure e
+                    JOIN catalog_answer ea ON ea.id = e.answer_id
+                    WHERE e.user_id = %(rater)s {met}
+                      AND ea.text_sha256 IN (ax.text_sha256, ay.text_sha256))
+  ORDER BY s."order" LIMIT 1 {lock}
+) RETURNING id
+"""
+_FRESH, _SEEN = "", f"AND e.\"where\" <> '{Where.VOTED.value}'"
+
+
+def current_ballot(*, user: Any, round_: Round) -> Assignment | None:
+    """The battle this rater works on now, leasing one if he has none. None: nothing is left."""
+    policies.check_vote(user, round_)
+    with transaction.atomic():
+        rater = _locked_rater(round_, user)
+        held = _held(round_, user)
+        shown = [row for row in held if row.state == AssignmentState.SHOWN]
+        if shown:
+            return _renewed(shown[0], round_)
+        assignment = held[0] if held else _lease(round_, rater)
+        if assignment is None:
+            return None
+        return _show(assignment, round_)
+
+
+def reserve_next(*, user: Any, round_: Round) -> Assignment | None:
+    """Reserve the battle after the current one; it counts as not seen until it is shown."""
+    policies.check_vote(user, round_)
+    with transaction.atomic():
+        rater = _locked_rater(round_, user)
+        held = _held(round_, user)
+        reserved = [row for row in held if row.state == AssignmentState.RESERVED]
+        return reserved[0] if reserved else _lease(round_, rater)
+
+
+def _locked_rater(round_: Round, user: Any) -> RoundRater:
+    """The rater's row, locked: two tabs of one rater take turns."""
+    return RoundRater.objects.select_for_update().get(round=round_, user=user)
+
+
+def _held(round_: Round, user: Any) -> list[Assignment]:
+    """Live leases, the one shown last first; his own expired ones are given back on the way."""
+    rows = list(
+        Assignment.objects.filter(round=round_, rater=user, state__in=HELD).order_by(
+            F("shown_at").desc(nulls_last=True), "pk"
+        )
+    )
+    now = timezone.now()
+    for row in [row for row in rows if row.expires_at <= now]:
+        _expire(row)
+        rows.remove(row)
+    return rows
+
+
+def _lease(round_: Round, rater: RoundRater) -> Assignment | None:
+    slot_id = _claim(round_.pk, rater.user_id, _FRESH) or _claim(round_.pk, rater.user_id, _SEEN)
+    if slot_id is None:
+        if sweep_expired(round_):
+            return _lease(round_, rater)
+        return _own_expired(round_, rater)
+    slot = Slot.objects.select_related("x", "y").get(pk=slot_id)
+    left_is_x = _side(round_, rater, slot)
+    if left_is_x:
+        Slot.objects.filter(pk=slot.pk).update(x_left=F("x_left") + 1)
+    battle = Battle.objects.get(slot=slot, left_is_x=left_is_x)
+    return Assignment.objects.create(
+        round=round_, slot=slot, battle=battle, rater_id=rater.user_id, expires_at=expiry(round_)
+    )
+
+
+def _claim(round_id: int, rater_id: int, met: str) -> int | None:
+    lock = "FOR UPDATE OF s SKIP LOCKED" if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM.format(met=met, lock=lock), {"round": round_id, "rater": rater_id})
+        row = cursor.fetchone()
+    return int(row[0]) if row else None
+
+
+def _side(round_: Round, rater: RoundRater, slot: Slot) -> bool:
+    """Left or right by seed and past allocations, never by verdicts (V4)."""
+    x, y = slot.x.contestant_id, slot.y.contestant_id
+    left = Case(
+        When(battle__left_is_x=True, then=F("slot__x__contestant_id")),
+        default=F("slot__y__contestant_id"),
+        output_field=IntegerField(),
+    )
+    counts = (
+        Assignment.objects.filter(round=round_, rater_id=rater.user_id)
+        .annotate(left=left)
+        .aggregate(x=Count("pk", filter=Q(left=x)), y=Count("pk", filter=Q(left=y)))
+    )
+    return choose_side(
+        bytes.fromhex(round_.seed),
+        str(slot.order),
+        rater.pseudonym,
+        _pair_sides(slot),
+        (counts["x"], counts["y"]),
+    )
+
+
+def _pair_sides(slot: Slot) -> tuple[int, int]:
+    """How often x's contestant and y's stood left, over all slots of this pair."""
+    x, y = slot.x.contestant_id, slot.y.contestant_id
+    total_x = total_y = 0
+    same = Slot.objects.filter(round_id=slot.round_id, live__gt=0)
+    for a, b, forward in ((x, y, True), (y, x, False)):
+        sums = same.filter(x__contestant_id=a, y__contestant_id=b).aggregate(
+            live=Sum("live", default=0), x_left=Sum("x_left", default=0)
+        )
+        first, second = sums["x_left"], max(sums["live"] - sums["x_left"], 0)
+        total_x += first if forward else second
+        total_y += second if forward else first
+    return total_x, total_y
+
+
+def _own_expired(round_: Round, rater: RoundRater) -> Assignment | None:
+    """Nothing else is left: give him back a battle whose lease he let expire."""
+    row = (
+        Assignment.objects.filter(
+            round=round_,
+            rater_id=rater.user_id,
+            state=AssignmentState.EXPIRED,
+            slot__live__lt=F("slot__target"),
+        )
+        .order_by("pk")
+        .first()
+    )
+    if row is None or not _take_again(row.slot_id):
+        return None
+    row.state, row.expires_at = AssignmentState.RESERVED, expiry(round_)
+    row.save(update_fields=["state", "expires_at"])
+    return row
+
+
+def _take_again(slot_id: int) -> bool:
+    return bool(
+        Slot.objects.filter(pk=slot_id, live__lt=F("target")).update(live=F("live") + 1)
+    )
+
+
+def _show(assignment: Assignment, round_: Round) -> Assignment:
+    """Mark as shown: from now on he has met both answers."""
+    assignment.state = AssignmentState.SHOWN
+    assignment.shown_at = assignment.shown_at or timezone.now()
+    assignment.expires_at = expiry(round_)
+    assignment.save(update_fields=["state", "shown_at", "expires_at"])
+    answers = Slot.objects.filter(pk=assignment.slot_id).values_list("x__answer", "y__answer")[0]
+    Exposure.objects.bulk_create(
+        [
+            Exposure(user_id=assignment.rater_id, answer_id=answer, where=Where.VOTED)
+            for answer in sorted(set(answers))
+        ],
+        ignore_conflicts=True,
+    )
+    return assignment
+
+
+def _renewed(assignment: Assignment, round_: Round) -> Assignment:
+    assignment.expires_at = expiry(round_)
+    assignment.save(update_fields=["expires_at"])
+    return assignment
+
+
+def expiry(round_: Round) -> Any:
+    return timezone.now() + timedelta(minutes=round_.lease_minutes)
+
+
+def heartbeat(*, user: Any, token: str) -> int:
+    """Renew the lease while the page is looked at. Seconds left."""
+    now = timezone.now()
+    row = Assignment.objects.select_related("round").filter(token=token, rater=user).first()
+    if row is None or row.state not in HELD or row.round.state != RoundState.OPEN:
+        raise Refused("", code="lease_gone")
+    until = expiry(row.round)
+    Assignment.objects.filter(pk=row.pk, state__in=HELD).update(expires_at=until)
+    return int((until - now).total_seconds())
+
+
+def skip(*, user: Any, token: str, reason: str) -> None:
+    """Give the battle back with a reason. Twice is the same as once."""
+    if reason not in SkipReason.values:
+        reason = SkipReason.UNSURE
+    with transaction.atomic():
+        row = Assignment.objects.select_for_update().filter(token=token, rater=user).first()
+        if row is None or row.state not in HELD:
+            return
+        _release(row, AssignmentState.SKIPPED, skip_reason=reason)
+
+
+def _expire(row: Assignment) -> None:
+    """Free the slot. What was never shown leaves no trace; what was shown may still be sent late."""
+    if row.state == AssignmentState.RESERVED and row.shown_at is None:
+        if Assignment.objects.filter(pk=row.pk, state=row.state).delete()[0]:
+            _free(row)
+    else:
+        _release(row, AssignmentState.EXPIRED)
+
+
+def _release(row: Assignment, state: str, **columns: Any) -> None:
+    changed = Assignment.objects.filter(pk=row.pk, state__in=HELD).update(state=state, **columns)
+    if changed:
+        Slot.objects.filter(pk=row.slot_id).update(live=F("live") - 1)
+
+
+def _free(row: Assignment) -> None:
+    columns: dict[str, Any] = {"live": F("live") - 1}
+    if Battle.objects.filter(pk=row.battle_id, left_is_x=True).exists():
+        columns["x_left"] = F("x_left") - 1
+    Slot.objects.filter(pk=row.slot_id).update(**columns)
+
+
+def sweep_expired(round_: Round) -> int:
+    """Give back every lease that ran out. Number of slots freed."""
+    with transaction.atomic():
+        rows = list(
+            Assignment.objects.select_for_update(skip_locked=True)
+            .filter(round=round_, state__in=HELD, expires_at__lte=timezone.now())
+            .order_by("pk")
+        )
+        for row in rows:
+            _expire(row)
+    return len(rows)

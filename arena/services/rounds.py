@@ -1,0 +1,293 @@
+"""Composing a round and moving it through its life. The only place that sets `Round.state`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from arena import policies
+from arena.blinding import SeededStream, new_seed
+from arena.enums import Axis, RoundState, StopRule, TieModel
+from arena.leakage import DEFAULT_POLICY
+from arena.models import Context, Entry, Round, RoundContestant, RoundRater
+from arena.sampling import HOLDOUT, Candidate, SampledContext, SampleError, sample_contexts
+from webapp.accounts.enums import VOTING_ROLES
+from webapp.accounts.models import User
+from webapp.catalog.enums import Split
+from webapp.catalog.models import Contestant, Persona, PersonaVersion, Prompt, Seal
+from webapp.core import audit
+from webapp.core.errors import InvalidInput, Refused
+
+
+@dataclass(frozen=True)
+class RoundPlan:
+    """What an administrator chose. Ids are primary keys; `personas_n`/`prompts_n` sample that many.
+
+    Weights and `holdout_percent` are whole percentages. Without personas the contexts are bare
+    prompts and only quality can be asked.
+    """
+
+    name: str
+    contestants: Sequence[int]
+    raters: Sequence[int]
+    personas: Sequence[int] = ()
+    prompts: Sequence[int] = ()
+    personas_n: int = 0
+    prompts_n: int = 0
+    axes: Sequence[str] = (Axis.QUALITY, Axis.PERSONALIZATION)
+    weights: dict[str, int] = field(default_factory=lambda: {"quality": 50, "personalization": 50})
+    tie_model: str = TieModel.DAVIDSON
+    drop_both_bad: bool = False
+    screening_policy: dict[str, str] = field(default_factory=dict)
+    exclusions: dict[str, int] = field(default_factory=dict)
+    planned_votes: int = 600
+    votes_per_battle: int = 1
+    stop_rule: str = StopRule.VOTES
+    closes_at: datetime | None = None
+    stratum_features: Sequence[str] = ()
+    minimum_strata: int = 2
+    minimum_per_stratum: int = 1
+    holdout_percent: int = 0
+    lease_minutes: int = 15
+    anchor: int | None = None
+    simulated: bool = False
+
+
+def compose_round(*, actor: Any, plan: RoundPlan) -> Round:
+    """Make a draft with its contexts. Raises InvalidInput naming the field."""
+    policies.check_compose(actor)
+    _check_plan(plan)
+    seed = new_seed()
+    with transaction.atomic():
+        round_ = Round.objects.create(created_by=actor, seed=seed.hex(), **_columns(plan))
+        RoundContestant.objects.bulk_create(
+            RoundContestant(round=round_, contestant_id=pk) for pk in sorted(set(plan.contestants))
+        )
+        RoundRater.objects.bulk_create(
+            RoundRater(round=round_, user_id=pk) for pk in sorted(set(plan.raters))
+        )
+        _add_contexts(round_, plan, seed)
+        audit.record(actor=actor, action="compose_round", obj=round_, name=round_.name)
+    return round_
+
+
+def _columns(plan: RoundPlan) -> dict[str, Any]:
+    axes = [axis for axis in Axis.values if axis in plan.axes]
+    return {
+        "name": plan.name.strip(),
+        "simulated": plan.simulated,
+        "axes": axes,
+        "weights": {axis: plan.weights.get(axis, 0) for axis in axes},
+        "tie_model": plan.tie_model,
+        "drop_both_bad": plan.drop_both_bad,
+        "screening_policy": {**DEFAULT_POLICY, **plan.screening_policy},
+        "exclusions": dict(plan.exclusions),
+        "planned_votes": plan.planned_votes,
+        "votes_per_battle": plan.votes_per_battle,
+        "stop_rule": plan.stop_rule,
+        "closes_at": plan.closes_at,
+        "stratum_features": list(plan.stratum_features),
+        "minimum_strata": plan.minimum_strata,
+        "minimum_per_stratum": plan.minimum_per_stratum,
+        "holdout_percent": plan.holdout_percent,
+        "lease_minutes": plan.lease_minutes,
+        "anchor_id": plan.anchor,
+    }
+
+
+def _check_plan(plan: RoundPlan) -> None:
+    """Refuse what could never be opened, naming the field and what would be right."""
+    with_personas = bool(plan.personas or plan.personas_n)
+    checks: list[tuple[bool, str, str]] = [
+        (bool(plan.name.strip()), "name", _("Give the round a name.")),
+        (len(set(plan.contestants)) >= 2, "contestants", _("Choose at least two contestants.")),
+        (bool(plan.raters), "raters", _("Choose at least one rater.")),
+        (bool(plan.axes), "axes", _("Choose at least one axis.")),
+        (
+            with_personas or list(plan.axes) == [Axis.QUALITY],
+            "axes",
+            _("Without personas only quality can be asked."),
+        ),
+        (
+            sum(plan.weights.get(axis, 0) for axis in plan.axes) == 100,
+            "weights",
+            _("The weights of the chosen axes must add up to 100."),
+        ),
+        (plan.planned_votes >= 1, "planned_votes", _("Plan at least one vote.")),
+        (
+            1 <= plan.votes_per_battle <= len(set(plan.raters)),
+            "votes_per_battle",
+            _("A battle gets at least one vote and at most one per rater (%(n)s).")
+            % {"n": len(set(plan.raters))},
+        ),
+        (
+            plan.stop_rule != StopRule.DATE or plan.closes_at is not None,
+            "closes_at",
+            _("Give the date at which the round closes."),
+        ),
+        (
+            plan.anchor is None or plan.anchor in plan.contestants,
+            "anchor",
+            _("The anchor must be one of the contestants."),
+        ),
+        (0 <= plan.holdout_percent <= 50, "holdout_percent", _("Between 0 and 50 percent.")),
+        (1 <= plan.lease_minutes <= 240, "lease_minutes", _("Between 1 and 240 minutes.")),
+    ]
+    for fine, field_name, message in checks:
+        if not fine:
+            raise InvalidInput(message, field=field_name)
+    wrong = User.objects.filter(pk__in=plan.raters).exclude(role__in=VOTING_ROLES)
+    if wrong.exists():
+        raise InvalidInput(_("Only seed users and annotators vote."), field="raters")
+
+
+def _add_contexts(round_: Round, plan: RoundPlan, seed: bytes) -> None:
+    prompts = _prompts(plan)
+    if plan.personas or plan.personas_n:
+        cells = _sampled(plan, _personas(plan, round_.stratum_features), prompts, seed)
+    else:
+        cells = [SampledContext("", prompt.id, prompt.stratum, "rotating") for prompt in prompts]
+        cells = _first(cells, plan.prompts_n, seed)
+    newest = _newest_versions({int(cell.persona) for cell in cells if cell.persona})
+    Context.objects.bulk_create(
+        (
+            Context(
+                round=round_,
+                persona_version_id=newest[int(cell.persona)] if cell.persona else None,
+                prompt_id=int(cell.prompt),
+                stratum=cell.stratum,
+                holdout=cell.kind == HOLDOUT,
+            )
+            for cell in cells
+        ),
+        batch_size=500,
+    )
+
+
+def _first(cells: list[SampledContext], n: int, seed: bytes) -> list[SampledContext]:
+    if not n:
+        return cells
+    if n > len(cells):
+        raise InvalidInput(
+            _("%(n)s prompts asked, there are %(have)s.") % {"n": n, "have": len(cells)},
+            field="prompts_n",
+        )
+    return SeededStream(seed, "bare prompts").shuffled(cells)[:n]
+
+
+def _sampled(
+    plan: RoundPlan, personas: list[Candidate], prompts: list[Candidate], seed: bytes
+) -> list[SampledContext]:
+    n = plan.personas_n or len(personas)
+    m = plan.prompts_n or len(prompts)
+    share = Fraction(plan.holdout_percent, 100)
+    try:
+        return sample_contexts(personas, prompts, n, m, share, seed)
+    except SampleError as error:
+        raise InvalidInput(str(error), field="personas_n", code=error.code) from error
+
+
+def _holdout(split: str) -> bool | None:
+    return {Split.HOLDOUT.value: True, Split.ROTATING.value: False}.get(split)
+
+
+def _personas(plan: RoundPlan, features: list[str]) -> list[Candidate]:
+    """The pool: the chosen personas, or all with a summary and without withdrawn consent."""
+    rows = Persona.objects.filter(withdrawn_at=None, versions__text__isnull=False).distinct()
+    if plan.personas:
+        rows = rows.filter(pk__in=plan.personas)
+    return [
+        Candidate(str(row.pk), stratum_of(row.features, features), _holdout(row.split))
+        for row in rows.order_by("pk")
+    ]
+
+
+def _prompts(plan: RoundPlan) -> list[Candidate]:
+    rows = Prompt.objects.filter(answers__contestant__in=plan.contestants).distinct()
+    if plan.prompts:
+        rows = rows.filter(pk__in=plan.prompts)
+    pool = [
+        Candidate(str(row.pk), row.category, _holdout(row.split)) for row in rows.order_by("pk")
+    ]
+    if not pool:
+        raise InvalidInput(
+            _("None of the chosen prompts has an answer by the chosen contestants."), field="prompts"
+        )
+    return pool
+
+
+def stratum_of(features: dict[str, str], names: Iterable[str]) -> str:
+    """The stratum of a persona: its chosen features as "expertise=novice, language=zh"."""
+    return ", ".join(f"{name}={features.get(name, '?')}" for name in sorted(names))
+
+
+def _newest_versions(personas: set[int]) -> dict[int, int]:
+    rows = PersonaVersion.objects.filter(persona__in=personas, text__isnull=False).order_by("n")
+    return dict(rows.values_list("persona_id", "pk"))
+
+
+def locked(pk: int) -> Round:
+    """The round with its row locked; call inside a transaction."""
+    return Round.objects.select_for_update().get(pk=pk)
+
+
+def move(round_: Round, to: str, *, actor: Any, **columns: Any) -> None:
+    """Move a locked round: policy, compare-and-set, audit, in the caller's transaction."""
+    policies.check_move(round_, to)
+    was = round_.state
+    changed = Round.objects.filter(pk=round_.pk, state=was).update(state=to, **columns)
+    if not changed:
+        raise Refused(_("The round was changed meanwhile. Load the page again."), code="moved")
+    round_.state = to
+    for name, value in columns.items():
+        setattr(round_, name, value)
+    audit.record(actor=actor, action=f"round_{to}", obj=round_, was=was)
+
+
+def back_to_draft(*, actor: Any, round_: Round) -> None:
+    """Undo screening: nothing was shown to a rater yet, so the answers are free again."""
+    policies.check_compose(actor)
+    with transaction.atomic():
+        round_ = locked(round_.pk)
+        move(round_, RoundState.DRAFT, actor=actor, screened_at=None, screening_done=0)
+        _drop_entries(round_)
+
+
+def _drop_entries(round_: Round) -> None:
+    Seal.objects.filter(holder=holder(round_), released_at=None).delete()
+    Entry.objects.filter(context__round=round_).delete()
+
+
+def cancel_round(*, actor: Any, round_: Round, reason: str) -> None:
+    """Cancel; the round stays listed with reason and commitment. Texts that were shown stay sealed."""
+    policies.check_compose(actor)
+    if not reason.strip():
+        raise InvalidInput(_("Say why the round is cancelled."), field="reason")
+    with transaction.atomic():
+        round_ = locked(round_.pk)
+        was_open = round_.opened_at is not None
+        move(
+            round_,
+            RoundState.CANCELLED,
+            actor=actor,
+            cancelled_at=timezone.now(),
+            cancel_reason=reason.strip()[:300],
+        )
+        if not was_open:
+            _drop_entries(round_)
+
+
+def holder(round_: Round) -> str:
+    """The name under which a round holds its answers in `catalog.Seal`."""
+    return f"round:{round_.pk}"
+
+
+def contestants_of(round_: Round) -> list[Contestant]:
+    return list(Contestant.objects.filter(pk__in=round_.round_contestants.values("contestant")))

@@ -1,0 +1,295 @@
+"""Voting: one page, and the small posts around it. Every answer is free of identity (V1–V3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from arena.enums import Axis, SkipReason, Tag
+from arena.models import Assignment, Round
+from arena.selectors import ballots as select
+from arena.services import leases, votes
+from webapp.accounts.access import roles
+from webapp.accounts.enums import Role
+from webapp.accounts.services import save_preferences
+from webapp.core.errors import Forbidden, InvalidInput, PalateError, Refused
+from webapp.core.http import is_htmx
+
+voters = roles(Role.RATER, Role.ANNOTATOR)
+RECEIPT_SHOWN = 16
+
+
+@voters
+@never_cache
+@require_http_methods(["GET", "POST"])
+def vote(request: HttpRequest) -> HttpResponse:
+    """Show the current battle; take a vote and go on with the next."""
+    if request.method == "POST":
+        return _cast(request)
+    return _ballot_page(request, _chosen_round(request))
+
+
+def _cast(request: HttpRequest) -> HttpResponse:
+    token = request.POST.get("token", "")
+    ballot = votes.Ballot(
+        verdicts={axis: request.POST.get(axis, "") for axis in Axis.values},
+        tags=request.POST.getlist("tags"),
+        comment=request.POST.get("comment", ""),
+        active_ms=_whole(request.POST.get("active_ms", "")),
+    )
+    try:
+        cast = votes.cast_vote(user=request.user, token=token, ballot=ballot)
+    except InvalidInput as error:
+        return _rejected(request, token, error)
+    except Refused as error:
+        return _nothing(request, "closed", error=str(error), status=409)
+    return _next(request, cast.assignment.round, receipt=cast.receipt)
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+
+
+def _rejected(request: HttpRequest, token: str, error: PalateError) -> HttpResponse:
+    """The same battle again with what was chosen and what is missing."""
+    row = select.own_assignment(request.user, token)
+    if row is None:
+        raise error
+    draft = {axis: request.POST.get(axis, "") for axis in Axis.values}
+    draft |= {
+        "comment": request.POST.get("comment", ""),
+        "tags": request.POST.getlist("tags"),
+        "active_ms": str(_whole(request.POST.get("active_ms", ""))),
+    }
+    context = _ballot_context(request, row, draft=draft, errors={error.field: [str(error)]})
+    return _render(request, context, status=422)
+
+
+def _next(request: HttpRequest, round_: Round, receipt: str = "") -> HttpResponse:
+    if not is_htmx(request):
+        if receipt:
+            text = _("Vote recorded. Receipt %(code)s") % {"code": receipt[:RECEIPT_SHOWN]}
+            messages.success(request, text)
+        return redirect(f"{reverse('arena:vote')}?round={round_.pk}")
+    return _ballot_page(request, round_, receipt=receipt)
+
+
+def _chosen_round(request: HttpRequest) -> Round | None:
+    rounds = select.open_rounds_for(request.user)
+    wanted = request.GET.get("round", "")
+    if wanted.isdigit():
+        return rounds.filter(pk=int(wanted)).first()
+    return rounds.first()
+
+
+def _ballot_page(request: HttpRequest, round_: Round | None, receipt: str = "") -> HttpResponse:
+    if round_ is None:
+        return _nothing(request, "not_invited")
+    try:
+        row = leases.current_ballot(user=request.user, round_=round_)
+    except Refused:
+        return _nothing(request, "closed", round_=round_)
+    if row is None:
+        return _nothing(request, "nothing_left", round_=round_)
+    parts = select.assignment_parts(row.pk)
+    return _render(request, _ballot_context(request, parts, receipt=receipt))
+
+
+def _ballot_context(
+    request: HttpRequest,
+    row: Assignment,
+    *,
+    draft: dict[str, Any] | None = None,
+    errors: dict[str, list[str]] | None = None,
+    receipt: str = "",
+) -> dict[str, Any]:
+    legends = {
+        Axis.QUALITY.value: _("Which is better in content?"),
+        Axis.PERSONALIZATION.value: _("Which fits this person better?"),
+    }
+    progress = select.progress_of(request.user, row.round)
+    return {
+        "pair": select.blind_pair(row),
+        "axes": [
+            {"name": axis, "legend": legends[axis]}
+            for axis in select.axes_of(request.user, row.round)
+        ],
+        "draft": draft if draft is not None else row.draft,
+        "errors": errors or {},
+        "tags": Tag.choices,
+        "skip_reasons": SkipReason.choices,
+        "progress": progress,
+        "expires_in": select.seconds_left(row),
+        "can_undo": progress.done > 0,
+        "receipt": receipt[:RECEIPT_SHOWN],
+        "keys_json": select.keys_json(request.user),
+    }
+
+
+def _render(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    template = "arena/_vote.html" if is_htmx(request) else "arena/vote.html"
+    return render(request, template, context, status=status)
+
+
+def _nothing(
+    request: HttpRequest,
+    reason: str,
+    *,
+    round_: Round | None = None,
+    error: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    recent = select.own_votes(request.user, round_)[:20]
+    context = {
+        "reason": reason,
+        "error": error,
+        "progress": select.progress_of(request.user, round_) if round_ else None,
+        "receipts": [{"code": row.receipt, "at": row.at, "url": ""} for row in recent],
+        "can_undo": bool(round_ and recent and reason == "nothing_left"),
+    }
+    return render(request, "arena/vote_empty.html", context, status=status)
+
+
+@voters
+@require_POST
+def undo(request: HttpRequest) -> HttpResponse:
+    """Take the last vote back; its battle comes again."""
+    newest = select.own_votes(request.user).exclude(quality="", personalization="").first()
+    if newest is None:
+        return redirect("arena:vote")
+    round_ = newest.assignment.round
+    try:
+        votes.undo_vote(user=request.user, round_=round_)
+    except Refused:
+        return _nothing(request, "closed", round_=round_, status=409)
+    return _next(request, round_)
+
+
+@voters
+@require_POST
+def skip(request: HttpRequest) -> HttpResponse:
+    row = _own(request)
+    leases.skip(user=request.user, token=row.token, reason=request.POST.get("reason", ""))
+    return _next(request, row.round)
+
+
+@voters
+@require_POST
+def heartbeat(request: HttpRequest) -> JsonResponse:
+    """Renew the lease. 409 when it is gone."""
+    try:
+        left = leases.heartbeat(user=request.user, token=request.POST.get("token", ""))
+    except Refused as error:
+        return JsonResponse({"code": error.code}, status=409)
+    return JsonResponse({"expires_in": left})
+
+
+@voters
+@require_POST
+def prefetch(request: HttpRequest) -> HttpResponse:
+    """Reserve the next battle. Says nothing about it."""
+    row = _own(request)
+    try:
+        leases.reserve_next(user=request.user, round_=row.round)
+    except Refused:
+        return HttpResponse(status=409)
+    return HttpResponse(status=204)
+
+
+@voters
+@require_POST
+def draft(request: HttpRequest) -> HttpResponse:
+    """Keep an unsent choice on the server."""
+    votes.save_draft(user=request.user, token=_own(request).token, draft=request.POST.dict())
+    return HttpResponse(status=204)
+
+
+@voters
+@never_cache
+@require_GET
+def difference(request: HttpRequest) -> HttpResponse:
+    """The word-level difference of one's own battle."""
+    row = select.own_assignment(request.user, request.GET.get("token", ""))
+    if row is None or row.shown_at is None:
+        raise Forbidden(_("This battle was not given to you."), code="not_yours")
+    return render(request, "arena/diff.html", {"pair": select.blind_difference(row)})
+
+
+def _own(request: HttpRequest) -> Assignment:
+    token = request.POST.get("token", "")
+    return get_object_or_404(
+        Assignment.objects.select_related("round"), token=token, rater=request.user
+    )
+
+
+@voters
+@never_cache
+@require_GET
+def receipts(request: HttpRequest) -> HttpResponse:
+    """One's receipts, as a page or as the JSON that the verification script reads."""
+    rows = list(select.own_votes(request.user)[:5000])
+    names: dict[int, str] = {}
+    records = []
+    for row in rows:
+        round_ = row.assignment.round
+        if round_.pk not in names:
+            names[round_.pk] = select.pseudonym_of(request.user, round_)
+        record = select.receipt_record(row, names[round_.pk])
+        records.append({**record, "receipt": row.receipt, "commitment": round_.commitment})
+    if request.GET.get("format") == "json":
+        response = JsonResponse({"receipts": records}, json_dumps_params={"ensure_ascii": False})
+        response["Content-Disposition"] = 'attachment; filename="palate-receipts.json"'
+        return response
+    listed = zip(rows[:200], records[:200], strict=True)
+    return render(request, "arena/receipts.html", {"receipts": list(listed), "total": len(rows)})
+
+
+@voters
+@require_http_methods(["GET", "POST"])
+def keys(request: HttpRequest) -> HttpResponse:
+    """Remap the letter keys, or switch them off."""
+    names = {
+        "verdicts": _("go to the first question"),
+        "undo": _("take the last vote back"),
+        "skip": _("skip"),
+        "diff": _("show differences"),
+        "help": _("show the keys"),
+    }
+    errors: dict[str, str] = {}
+    current = request.user.preferences.get("keys") or DEFAULT_KEYS
+    if request.method == "POST":
+        current = {name: request.POST.get(name, "").strip() for name in names}
+        errors = _key_errors(current)
+        if not errors:
+            off = request.POST.get("off") == "on"
+            save_preferences(user=request.user, keys={} if off else current)
+            messages.success(request, _("Your keys are saved."))
+            return redirect("arena:keys")
+    rows = [
+        {"name": name, "label": label, "key": current.get(name, ""), "error": errors.get(name)}
+        for name, label in names.items()
+    ]
+    off = request.user.preferences.get("keys") == {}
+    return render(request, "arena/keys.html", {"rows": rows, "off": off, "errors": errors})
+
+
+DEFAULT_KEYS = {"verdicts": "v", "undo": "u", "skip": "s", "diff": "d", "help": "?"}
+
+
+def _key_errors(chosen: dict[str, str]) -> dict[str, str]:
+    errors: dict[str, str] = {}
+    taken: dict[str, str] = {}
+    for name, key in chosen.items():
+        if len(key) > 1:
+            errors[name] = _("One character, or empty to switch this key off.")
+        elif key and key.lower() in taken:
+            errors[name] = _("This key is taken already.")
+        taken[key.lower()] = name
+    return errors

@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable
+from arena.ratings.votes import BoolArray, FloatArray, IntArray, Outcome, VoteTable
 
 
 class BothBad(StrEnum):
@@ -58,6 +58,10 @@ class Counts:
     def add(self, virtual: FloatArray) -> Counts:
         """With `virtual[i, j]` wins to the left and as many to the right."""
         return Counts(left=self.left + virtual, right=self.right + virtual, tie=self.tie)
+
+    def pick(self, mask: BoolArray) -> Counts:
+        """Some of the batches."""
+        return Counts(left=self.left[mask], right=self.right[mask], tie=self.tie[mask])
 
     def take(self, members: IntArray) -> Counts:
         """The counts among some contestants only."""

@@ -95,16 +95,18 @@ def stacked_covariance(axes: Sequence[Axis], cluster: Cluster) -> Covariance:
     used, notes = _available(axes, cluster)
     scores = [score_table(a.votes, a.fit, a.both_bad) for a in axes]
     breads = block_diag(*(bread(a.fit, a.votes, a.both_bad) for a in axes))
-    if used is Cluster.NONE:
-        middle = block_diag(*(meat(s, None) for s in scores))
-        return Covariance(breads @ middle @ breads, float("inf"), used, notes)
-    ways = [_one_way(axes, scores, breads, c) for c in _ways(used)]
-    matrix = sum((way.matrix for way in ways), np.zeros_like(breads))
-    if used is Cluster.BOTH:
-        matrix = matrix - breads @ _meeting_meat(scores) @ breads
     single = breads @ block_diag(*(meat(s, None) for s in scores)) @ breads
-    df = min(way.df for way in ways)
-    return Covariance(_positive(matrix, single), df, used, (*notes, *_few(ways, used)))
+    if used is Cluster.NONE:
+        return Covariance(single, float("inf"), used, notes)
+    ways = [_one_way(axes, scores, breads, c) for c in _ways(used)]
+    few = _few(ways)
+    notes = (*notes, *few)
+    matrix = np.sum([way.matrix for way in ways], axis=0)
+    if used is Cluster.BOTH:
+        meeting = breads @ _meeting_meat(scores) @ breads
+        matrix, said = _two_way(matrix, meeting, single) if not few else (matrix, ())
+        notes = (*notes, *said)
+    return Covariance(matrix, min(way.df for way in ways), used, notes)
 
 
 def half_widths(cov: Covariance, contestants: int, confidence: float) -> FloatArray:
@@ -235,21 +237,30 @@ def _occupied(groups: Sequence[Grouping]) -> int:
     return int(seen.sum())
 
 
-def _few(ways: Sequence[_Way], cluster: Cluster) -> tuple[Note, ...]:
+def _few(ways: Sequence[_Way]) -> tuple[Note, ...]:
     """What to say where a clustering has fewer than two clusters: nothing can be estimated."""
     return tuple(
-        Note("one_cluster", f"All votes share one {way.cluster}: there is no interval.")
+        Note("one_cluster", f"All votes share one {way.cluster}, so there is no interval.")
         for way in ways
         if way.df <= 0
     )
 
 
-def _positive(matrix: FloatArray, floor: FloatArray) -> FloatArray:
-    """The matrix, if V_rater + V_context − V_meeting came out a proper covariance.
+def _two_way(
+    both: FloatArray, meeting: FloatArray, single: FloatArray
+) -> tuple[FloatArray, tuple[Note, ...]]:
+    """V_rater + V_context − V_meeting, kept a covariance.
 
-    Otherwise its negative eigenvalues become 0 and no variance falls below that of independent
-    votes (`floor`).
+    Negative eigenvalues become 0 (Cameron, Gelbach & Miller 2011). Where that still leaves some
+    variance below half of what independent votes would have, the meetings are not subtracted at
+    all, which can only widen the intervals, and a note says so.
     """
-    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-    proper: FloatArray = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return proper
+    values, vectors = np.linalg.eigh(both - meeting)
+    matrix: FloatArray = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    if (np.diag(matrix) >= 0.5 * np.diag(single)).all():
+        return matrix, ()
+    text = (
+        "Too few votes for the two-way covariance: rater and context variances were added without "
+        "subtracting what they share, so intervals are wider than needed."
+    )
+    return both, (Note("meeting_not_subtracted", text),)

@@ -162,6 +162,18 @@ class VoteTable:
             contexts=contexts,
         )
 
+    def canonical(self) -> Self:
+        """The same votes in one fixed order, so that sums come out the same to the last bit."""
+        if not len(self):
+            return self
+        names, raters = len(self.contestants), max(len(self.raters), 1)
+        key = 0 if self.context is None else self.context
+        key = key * raters + (0 if self.rater is None else self.rater)
+        key = ((key * names + self.left) * names + self.right) * 4 + self.outcome
+        if self.weight is None:
+            return self.subset(np.argsort(key, kind="stable"))
+        return self.subset(np.lexsort((self.weight, key)))
+
     def subset(self, mask: BoolArray | IntArray) -> Self:
         """The rows that a boolean mask or an index array picks; labels stay as they are."""
         return type(self)(

@@ -134,6 +134,8 @@ class ImportRun(models.Model):
     refused = models.PositiveBigIntegerField(default=0)
     report = models.JSONField(default=dict)  # counts per contestant, first refusals
     message = models.CharField(max_length=300, blank=True)
+    # Sent by the form: a double click finds the run that the first click made.
+    key = models.CharField(max_length=64, null=True, unique=True)
     heartbeat_at = models.DateTimeField(null=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"

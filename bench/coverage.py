@@ -17,6 +17,7 @@ import sys
 from dataclasses import asdict, dataclass
 
 import numpy as np
+from scipy.stats import norm
 
 from arena.ratings.clusters import Cluster
 from arena.ratings.counts import Counts, collapse
@@ -44,11 +45,10 @@ class World:
 
     def strengths(self) -> FloatArray:
         """(K,) evenly spread normal quantiles, so that every repetition has the same truth."""
-        from scipy.stats import norm
-
         grid = (np.arange(self.contestants) + 0.5) / self.contestants
-        theta: FloatArray = norm.ppf(grid)[::-1] * self.strength_sd / ELO_PER_LOG
-        return theta - theta.mean()
+        theta = np.asarray(norm.ppf(grid)[::-1] * self.strength_sd / ELO_PER_LOG)
+        centred: FloatArray = theta - theta.mean()
+        return centred
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,7 @@ def contrast_error(cov: Covariance, i: int, j: int) -> float:
     return float(np.sqrt(max(m[i, i] + m[j, j] - 2.0 * m[i, j], 0.0)))
 
 
-def measure(
-    world: World, repetitions: int, seed: int, clusters: list[Cluster]
-) -> list[Coverage]:
+def measure(world: World, repetitions: int, seed: int, clusters: list[Cluster]) -> list[Coverage]:
     """Coverage of every clustering over the same simulated tables."""
     truth = true_strengths(world)
     k = world.contestants
@@ -149,9 +147,7 @@ def measure(
             gap = abs(miss[top] - miss[second])
             tops[cluster][rep] = gap <= t * contrast_error(cov, int(top), int(second))
     spread = estimates.std(0)
-    return [
-        _summarise(world, c, hits[c], tops[c], widths[c], errors[c] / spread) for c in clusters
-    ]
+    return [_summarise(world, c, hits[c], tops[c], widths[c], errors[c] / spread) for c in clusters]
 
 
 def _summarise(

@@ -17,7 +17,7 @@ from arena.ratings.counts import BothBad, Counts, grouped_cube, outcome_cube
 from arena.ratings.fit import Fit
 from arena.ratings.graph import Note
 from arena.ratings.model import Shape, maximise
-from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable
+from arena.ratings.votes import FloatArray, IntArray, VoteTable
 
 WILD = 25.0  # a log strength beyond this is a replicate without a finite maximum
 
@@ -62,7 +62,7 @@ def bootstrap(
         cells = _resample_groups(votes, group, both_bad, replicates, rng)
     params, wild = _refit(cells, fit)
     if wild:
-        text = f"{wild} of {replicates} bootstrap replicates had no finite fit and were regularised."
+        text = f"{wild} of {replicates} replicates had no finite fit and were regularised."
         notes = (*notes, Note("bootstrap_regularised", text))
     return Replicates(params, used, notes)
 
@@ -108,7 +108,7 @@ def _resample_votes(
     upper = np.triu_indices(len(votes.contestants), 1)
     own = _folded(outcome_cube(votes), both_bad, upper)
     total = own.sum()
-    drawn = rng.multinomial(int(round(total)), (own / total).ravel(), size=b)
+    drawn = rng.multinomial(round(total), (own / total).ravel(), size=b)
     return drawn.astype(np.float64).reshape(b, *own.shape)
 
 

@@ -55,10 +55,11 @@ class ScoreTable:
         base = group.code * k
         cells = np.bincount(base + votes.left, weights=residual, minlength=group.size * k)
         cells -= np.bincount(base + votes.right, weights=residual, minlength=group.size * k)
-        columns = [cells.reshape(group.size, k)]
-        for extra in self._extra(residual):
-            columns.append(np.bincount(group.code, weights=extra, minlength=group.size)[:, None])
-        return np.concatenate(columns, axis=1)
+        extras = [
+            np.bincount(group.code, weights=extra, minlength=group.size)
+            for extra in self._extra(residual)
+        ]
+        return np.column_stack([cells.reshape(group.size, k), *extras])
 
     def sparse(self, group: Grouping) -> csr_array:
         """(G, P) the same as a sparse matrix, for very many groups."""

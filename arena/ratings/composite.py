@@ -72,9 +72,7 @@ def align(tables: Mapping[str, VoteTable]) -> dict[str, VoteTable]:
             outcome=table.outcome,
             rater=None if table.rater is None else _recode(table.rater, table.raters, raters),
             context=(
-                None
-                if table.context is None
-                else _recode(table.context, table.contexts, contexts)
+                None if table.context is None else _recode(table.context, table.contexts, contexts)
             ),
             raters=raters,
             contexts=contexts,
@@ -84,9 +82,7 @@ def align(tables: Mapping[str, VoteTable]) -> dict[str, VoteTable]:
     }
 
 
-def scale_weights(
-    axes: Mapping[str, object], weights: Mapping[str, float]
-) -> dict[str, float]:
+def scale_weights(axes: Mapping[str, object], weights: Mapping[str, float]) -> dict[str, float]:
     """The weights scaled to the sum 1; ValueError where they do not fit the axes."""
     if set(axes) != set(weights):
         raise ValueError(f"weights name {sorted(weights)}, the axes are {sorted(axes)}")
@@ -99,7 +95,7 @@ def scale_weights(
 def joint_graph(fits: Sequence[Fit]) -> Connectivity:
     """Contestants compare only where they are connected on every axis."""
     keys = np.stack([fit.graph.component for fit in fits], axis=1)
-    rated: BoolArray = (keys >= 0).all(1)
+    rated: BoolArray = np.asarray((keys >= 0).all(1), dtype=np.bool_)
     component = np.full(len(keys), -1, dtype=np.int64)
     groups = np.zeros(0, dtype=np.bool_)
     if rated.any():

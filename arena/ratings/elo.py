@@ -17,9 +17,7 @@ ELO_PER_LOG = 400.0 / log(10.0)
 BASE = 1000.0
 
 
-def to_elo(
-    strength: FloatArray, *, anchor: int | None = None, base: float = BASE
-) -> FloatArray:
+def to_elo(strength: FloatArray, *, anchor: int | None = None, base: float = BASE) -> FloatArray:
     """(K,) ratings of log strengths; `anchor` is the index that gets `base`, None the mean.
 
     Raises ValueError where the anchor has no strength, or no such contestant exists.

@@ -178,7 +178,8 @@ def _solve(info: FloatArray, grad: FloatArray) -> FloatArray:
         step: FloatArray = np.linalg.solve(info, grad[..., None])[..., 0]
     except np.linalg.LinAlgError:
         step = (np.linalg.pinv(info, hermitian=True) @ grad[..., None])[..., 0]
-    return np.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0)
+    finite: FloatArray = np.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0)
+    return finite
 
 
 def _advance(

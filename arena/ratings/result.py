@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -58,7 +59,12 @@ class RatingSpec:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RatingSpec:
         """The spec that `to_dict` wrote; ValueError on unknown fields or values."""
-        kinds = {"method": Method, "ci": Interval, "cluster": Cluster, "both_bad": BothBad}
+        kinds: dict[str, Callable[[Any], Any]] = {
+            "method": Method,
+            "ci": Interval,
+            "cluster": Cluster,
+            "both_bad": BothBad,
+        }
         if unknown := sorted(set(data) - set(cls.__dataclass_fields__)):
             raise ValueError(f"unknown fields in a rating spec: {', '.join(unknown)}")
         return cls(**{k: kinds[k](v) if k in kinds else v for k, v in data.items()})
@@ -106,7 +112,8 @@ class RatingRow:
         """The rank interval in words: "2" or "2–4", "–" where there is none."""
         if self.rank_lo is None or self.rank_hi is None:
             return "–"
-        return str(self.rank_lo) if self.rank_lo == self.rank_hi else f"{self.rank_lo}–{self.rank_hi}"
+        lo, hi = self.rank_lo, self.rank_hi
+        return str(lo) if lo == hi else f"{lo}–{hi}"
 
     def to_dict(self) -> dict[str, Any]:
         rates = {"tie_rate": self.tie_rate, "both_bad_rate": self.both_bad_rate}

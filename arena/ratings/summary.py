@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from arena.ratings.bootstrap import bootstrap
-from arena.ratings.clusters import Cluster
 from arena.ratings.composite import Composite, align, compose
 from arena.ratings.contrasts import Ranks, rank_intervals
 from arena.ratings.counts import BothBad, Counts, outcome_cube
@@ -24,7 +23,7 @@ from arena.ratings.graph import Connectivity, Note, connectivity
 from arena.ratings.interval import Axis, Covariance, covariance, quantile
 from arena.ratings.result import Interval, Method, RatingResult, RatingRow, RatingSpec
 from arena.ratings.side import side_effect
-from arena.ratings.votes import FloatArray, Outcome, VoteTable
+from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable
 
 DEFAULT = RatingSpec()
 
@@ -78,7 +77,7 @@ def rate_composite(
     """
     if spec.method is Method.ELO:
         raise ValueError("online Elo has no composite")
-    aligned = align({axis: table for axis, table in tables.items()})
+    aligned = align(tables)
     aligned = {axis: table.canonical() for axis, table in aligned.items()}
     axes = {a: Axis(t, fit(t, spec), spec.both_bad) for a, t in aligned.items()}
     composite = compose(axes, weights, spec.cluster)
@@ -171,9 +170,7 @@ def _unbounded(
     return np.where(graph.never_wins, np.nan, low), np.where(graph.never_loses, np.nan, high)
 
 
-def _ranks(
-    strength: FloatArray, cov: Covariance, graph: Connectivity, spec: RatingSpec
-) -> Ranks:
+def _ranks(strength: FloatArray, cov: Covariance, graph: Connectivity, spec: RatingSpec) -> Ranks:
     k = len(strength)
     return rank_intervals(
         strength,
@@ -247,7 +244,8 @@ def _tally(cube: FloatArray) -> FloatArray:
     wins = left[:, Outcome.LEFT] + right[:, Outcome.RIGHT]
     losses = left[:, Outcome.RIGHT] + right[:, Outcome.LEFT]
     rest = (left + right)[:, [Outcome.TIE, Outcome.BOTH_BAD]]
-    return np.rint(np.column_stack([wins, losses, rest]))
+    tally: FloatArray = np.rint(np.column_stack([wins, losses, rest]))
+    return tally
 
 
 def _win_fractions(
@@ -301,13 +299,10 @@ def _diagonal(cov: Covariance, k: int) -> FloatArray:
     return diagonal
 
 
-def _distinct(codes: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None) -> int | None:
+def _distinct(codes: IntArray | None) -> int | None:
     return None if codes is None else len(np.unique(codes))
 
 
 def _number(value: float) -> float | None:
     """A plain float, or None for NaN and infinity."""
     return float(value) if np.isfinite(value) else None
-
-
-__all__ = ["Cluster", "fit", "rate", "rate_composite", "rate_strata"]

@@ -111,9 +111,11 @@ class Screener:
             ),
             *vocabulary(),
         ]
-        self._by_anchor: dict[str, list[Matcher]] = defaultdict(list)
+        self._ascii: dict[str, list[Matcher]] = defaultdict(list)
+        self._other: dict[str, list[Matcher]] = defaultdict(list)
         for matcher in matchers:
-            self._by_anchor[matcher.anchor].append(matcher)
+            by_anchor = self._ascii if matcher.anchor.isascii() else self._other
+            by_anchor[matcher.anchor].append(matcher)
         self._plain = [matcher for matcher in matchers if not matcher.ambiguous]
 
     def screen(self, text: str, finish_reason: str = "") -> tuple[Hit, ...]:
@@ -136,15 +138,12 @@ class Screener:
 
     def _identity_hits(self, folded: Folded) -> list[Hit]:
         low = folded.low
-        matchers = [
-            matcher
-            for anchor, several in self._by_anchor.items()
-            if anchor in low
-            for matcher in several
-        ]
+        matchers = [m for anchor, ms in self._ascii.items() if anchor in low for m in ms]
+        if not low.isascii():
+            matchers += [m for anchor, ms in self._other.items() if anchor in low for m in ms]
         found = [(*span, ScreeningRule(m.rule)) for m in matchers for span in m.plain_spans(low)]
         found += self._spaced_spans(low)
-        plain = [(start, end) for start, end, _ in found]
+        plain = sorted((start, end) for start, end, _ in found)
         found += [
             (*span, ScreeningRule(m.rule)) for m in matchers for span in m.beside_spans(low, plain)
         ]

@@ -7,6 +7,7 @@ is found although \\b sees no boundary there; Chinese terms have no boundaries.
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -51,7 +52,8 @@ _BEFORE_MODEL = re.compile(
 _AFTER_VERSION = re.compile(
     r"[\s\-_]?v?\d+\.\d+|[\-_]v?\d+(?:\.\d+)?[a-z]?(?![a-z0-9])|\s\d+(?:\.\d+)?b(?![a-z0-9])"
     r"|\d+(?:\.\d+)?b?(?![a-z0-9])"
-    r"|\s\d(?=\s*(?:[,;:!?)]|$|\.\s|\.$|and\b|or\b|model|api|的|模型|大模型))"
+    r"|\s\d(?=\s*(?:[,;:!?)]|$|\.\s|\.$|and\b|or\b|model|api|的|模型|大模型"
+    r"|(?:is|was|has|can|will)\b))"
 )
 _MADE = (
     r"(?:developed|created|trained|built|made|designed|powered|provided|released|engineered"
@@ -61,7 +63,8 @@ _BEFORE_VENDOR = re.compile(
     r"(?:\bi am|\bi'm|\bi was|\bi were|\bi've been|\bi have been|\bas an?"
     r"|\bmy (?:creator|developer|maker)s?"
     r"|\b(?:ai|language model|llm|chatbot|assistant)\b)[^.!?\n]{0,80}"
-    rf"(?:\b{_MADE}(?:,? and \w+)? (?:by|at)|\b(?:from|of|at|is|are))\s(?:the )?"
+    rf"(?:\b{_MADE}(?:,? and \w+)? (?:by|at)|\bfrom|(?:creator|developer|maker)s? (?:is|are))"
+    r"\s(?:the )?"
     r"(?:(?:team|company|researchers|engineers|people|folks|scientists|lab)s?"
     r" (?:at|of|from|called) )?[\"'“*`]*$"
 )
@@ -84,8 +87,9 @@ _REACH = 120
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Finds one term. ``anchor`` occurs in every text that ``pattern`` can match."""
+    """Finds one term. Every match of ``pattern`` begins with ``first`` and holds ``anchor``."""
 
+    first: str
     anchor: str
     pattern: re.Pattern[str]
     rule: str  # a value of ScreeningRule
@@ -94,15 +98,24 @@ class Matcher:
     def plain_spans(self, low: str) -> Iterator[Span]:
         """Yield where an unambiguous term stands."""
         if not self.ambiguous:
-            yield from (match.span() for match in self.pattern.finditer(low))
+            yield from (match.span() for match in self._matches(low))
 
     def beside_spans(self, low: str, plain: Sequence[Span]) -> Iterator[Span]:
         """Yield where an ambiguous term stands in company that gives it away."""
         if self.ambiguous:
-            for match in self.pattern.finditer(low):
+            for match in self._matches(low):
                 telling = _is_vendor if self.rule == "vendor" else _is_model
                 if telling(low, match, plain):
                     yield match.span()
+
+    def _matches(self, low: str) -> Iterator[re.Match[str]]:
+        """Like finditer; str.find skips ahead faster than a pattern that looks behind first."""
+        at = low.find(self.first)
+        while at >= 0:
+            match = self.pattern.match(low, at)
+            if match:
+                yield match
+            at = low.find(self.first, match.end() if match else at + 1)
 
 
 def _is_model(low: str, match: re.Match[str], plain: Sequence[Span]) -> bool:
@@ -129,7 +142,8 @@ def _as_itself(low: str, match: re.Match[str]) -> bool:
 
 def _in_a_list(low: str, span: Span, plain: Sequence[Span]) -> bool:
     """Joined by a comma, "and", "or", "by", "vs" or a slash to a name that counts by itself."""
-    for start, end in plain:
+    nearest = bisect(plain, span)
+    for start, end in plain[max(0, nearest - 1) : nearest + 1]:
         gap = low[end : span[0]] if end <= span[0] else low[span[1] : start]
         if len(gap) <= 12 and _LINK.fullmatch(gap):
             return True
@@ -163,10 +177,11 @@ def _matcher(term: str, rule: str, ambiguous: bool = False, join: str = _JOIN) -
     latin = term.isascii()
     tail = _TAIL if rule != "vendor" else ""
     start = _START if term[0].isascii() else ""
-    end = _END if latin else (r"(?![a-z0-9])" if tail else "")
+    end = f"{tail}{_END}" if latin else f"(?:{tail}(?![a-z0-9]))?"
     return Matcher(
+        first=words[0],
         anchor=max(words, key=len),
-        pattern=re.compile(rf"{start}(?P<word>{body}){tail}{end}"),
+        pattern=re.compile(rf"{start}(?P<word>{body}){end}"),
         rule=rule,
         ambiguous=ambiguous,
     )
@@ -258,6 +273,12 @@ _SELF_EN = (
     re.compile(
         rf"(?i:\bi am|\bi'm|\bas an?)\b[^.!?\n]{{0,40}}?{_AI_WORD}[^.!?\n]{{0,60}}?"
         rf"(?i:\b{_MADE}(?:,? and \w+)? (?:by|at) {_TEAM})" + _NAME
+    ),
+    re.compile(
+        rf"(?i:\bi am|\bi'm)\b[^.!?\n]{{0,40}}?{_AI_WORD} (?i:named|called|known as) [\"*]*{_NAME}"
+    ),
+    re.compile(
+        rf"(?i:\bi am|\bi'm)\s+{_NAME},? (?i:and i(?: am|'m| was) (?:trained|developed|created|built))"
     ),
     re.compile(
         r"(?i:\bi (?:was|am|have been)(?: \w+ly)? (?:developed|trained|programmed|fine-tuned|built)"

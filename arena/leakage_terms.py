@@ -150,6 +150,6 @@ ERROR_PATTERNS = (
 
 # What follows when an answer only speaks about an error.
 ERROR_TALK = (
-    r"\W{0,3}(?:means?|is|are|was|errors?|messages?|codes?|indicates?|usually|typically|occurs?"
+    r"s?[\s\"'`*)]{0,3}(?:means?|is|are|was|errors?|messages?|codes?|indicates?|usually|typically|occurs?"
     r"|happens?|refers?|and|or|vs|in|on|can|may|通常|表示|是|指|意味|的)(?:\b|(?=[\u4e00-\u9fff]))"
 )

@@ -278,7 +278,7 @@ _SELF_EN = (
         rf"(?i:\bi am|\bi'm)\b[^.!?\n]{{0,40}}?{_AI_WORD} (?i:named|called|known as) [\"*]*{_NAME}"
     ),
     re.compile(
-        rf"(?i:\bi am|\bi'm)\s+{_NAME},? (?i:and i(?: am|'m| was) (?:trained|developed|created|built))"
+        rf"(?i:\bi am|\bi'm)\s+{_NAME},? (?i:and i(?: am|'m| was) (?:trained|developed|built))"
     ),
     re.compile(
         r"(?i:\bi (?:was|am|have been)(?: \w+ly)? (?:developed|trained|programmed|fine-tuned|built)"

@@ -1,8 +1,8 @@
 """Charts as SVG text, made on the server. No scripts and no style attributes.
 
-Colours are presentation attributes, so that a picture stands on its own; on our pages the style sheet
-overrides them by class and follows the theme. Every chart carries a title and a description with its
-numbers. Text that comes from outside is escaped.
+Colours are presentation attributes, so that a picture stands on its own; on our pages the style
+sheet overrides them by class and follows the theme. Every chart carries a title and a description
+with its numbers. Text that comes from outside is escaped.
 """
 
 import re
@@ -90,9 +90,20 @@ def interval_chart(
 def interval_mark(row: IntervalRow, low: float, high: float) -> SafeString:
     """The interval alone, for the cell of a table that already holds the numbers."""
     scale = Scale(low, high if high > low else low + 1, 6, 394)
-    body = _interval(row, scale, 10)
+    fixed = 'stroke-linecap="round" vector-effect="non-scaling-stroke"'
+    body = "".join(
+        _stroke("interval", x1, 10, x2, 10, ACCENT, width).replace("/>", f" {fixed}/>")
+        for x1, x2, width in _mark_lines(row, scale)
+    )
     attributes = 'class="chart" viewBox="0 0 400 20" preserveAspectRatio="none" aria-hidden="true"'
     return mark_safe(f'<svg {attributes} focusable="false">{body}</svg>')  # noqa: S308
+
+
+def _mark_lines(row: IntervalRow, scale: Scale) -> list[tuple[float, float, float]]:
+    """The interval, and the point as a line without length: a stretched picture keeps it round."""
+    if not isfinite(row.rating):
+        return []
+    return [(scale(row.lo), scale(row.hi), 3), (scale(row.rating), scale(row.rating), 9)]
 
 
 def mark_range(rows: Iterable[IntervalRow]) -> tuple[float, float]:
@@ -108,7 +119,7 @@ def heat_map(
     title: str = "",
     standalone: bool = False,
 ) -> SafeString:
-    """Win fraction of the row against the column (0 … 1, None: never met), with the number of votes."""
+    """Win fraction of row against column (0 … 1, None: never met), with the number of votes."""
     title = title or _("Win fraction of the row against the column")
     if not names:
         return _empty(title, standalone)

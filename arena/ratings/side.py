@@ -47,6 +47,8 @@ def side_effect(
     share = float(counts.left.sum()) / decided if decided else None
     if not decided:
         return SideEffect(None, None, None, None, None, (Note("side_unknown", _NO_VOTES),))
+    if share in (0.0, 1.0):
+        return SideEffect(None, None, None, None, share, (Note("side_unknown", _ALL_ONE_SIDE),))
     plain = fit_bradley_terry(counts, votes.contestants)
     if not _separable(plain, votes, both_bad):
         return SideEffect(None, None, None, None, share, (Note("side_unknown", _CONFOUNDED),))
@@ -66,6 +68,7 @@ def side_effect(
 
 
 _NO_VOTES = "There are no decided votes, so the side effect is unknown."
+_ALL_ONE_SIDE = "Every decided vote went to the same side, so the side effect has no finite estimate."
 _CONFOUNDED = (
     "Contestants kept to their sides, so the side effect cannot be told from their strengths."
 )

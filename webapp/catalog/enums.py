@@ -1,5 +1,7 @@
 """Kinds and allow-lists of the catalog."""
 
+from typing import Any
+
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
@@ -43,7 +45,7 @@ class ImportState(models.TextChoices):
 
 
 # Features that may form strata. Nothing else about a person is kept.
-STRATUM_FEATURES: dict[str, str] = {
+STRATUM_FEATURES: dict[str, Any] = {
     "expertise": _("expertise"),
     "goal": _("goal"),
     "language": _("language"),

@@ -162,9 +162,11 @@ class Answer(models.Model):
     finish_reason = models.CharField(
         max_length=16, choices=FinishReason.choices, default=FinishReason.UNKNOWN, blank=True
     )
-    features = models.JSONField(default=dict)  # style: characters, words, list and question share
+    features = models.JSONField(default=dict)  # style: see texts.style_features
     public_id = models.CharField(max_length=32, unique=True, default=public_id)
-    imported_in = models.ForeignKey(ImportRun, null=True, on_delete=models.PROTECT, related_name="+")
+    imported_in = models.ForeignKey(
+        ImportRun, null=True, on_delete=models.PROTECT, related_name="+"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

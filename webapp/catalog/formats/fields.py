@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from webapp.catalog.formats.rows import Bad
+from webapp.catalog.formats.rows import RowError
 from webapp.catalog.texts import canonical_json, is_blank
 
 DRAW_LIMIT = 1_000_000
@@ -28,7 +28,7 @@ def kind(value: Any) -> str:
 
 def mapping(value: Any, field: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise Bad("type", field, found=kind(value), wanted="object")
+        raise RowError("type", field, found=kind(value), wanted="object")
     return value
 
 
@@ -36,17 +36,17 @@ def known_keys(value: Mapping[str, Any], field: str, allowed: Collection[str]) -
     for name in value:
         if name not in allowed:
             where = f"{field}.{name}" if field else name
-            raise Bad("unknown_field", where[:80], allowed=", ".join(allowed))
+            raise RowError("unknown_field", where[:80], allowed=", ".join(allowed))
 
 
 def text(value: Any, field: str, *, limit: int = 0) -> str:
     """A text that is not blank."""
     if not isinstance(value, str):
-        raise Bad("type", field, found=kind(value), wanted="text")
+        raise RowError("type", field, found=kind(value), wanted="text")
     if is_blank(value):
-        raise Bad("empty", field)
+        raise RowError("empty", field)
     if limit and len(value) > limit:
-        raise Bad("long", field, count=len(value), limit=limit)
+        raise RowError("long", field, count=len(value), limit=limit)
     return value
 
 
@@ -60,21 +60,21 @@ def optional_text(source: Mapping[str, Any], name: str, field: str, *, limit: in
 
 def required(source: Mapping[str, Any], name: str, field: str = "") -> Any:
     if name not in source:
-        raise Bad("missing", field or name)
+        raise RowError("missing", field or name)
     return source[name]
 
 
 def draw(value: Any, field: str = "draw") -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Bad("type", field, found=kind(value), wanted="whole number")
+        raise RowError("type", field, found=kind(value), wanted="whole number")
     if not 0 <= value < DRAW_LIMIT:
-        raise Bad("range", field, found=str(value)[:20], low=0, high=DRAW_LIMIT - 1)
+        raise RowError("range", field, found=str(value)[:20], low=0, high=DRAW_LIMIT - 1)
     return value
 
 
 def flag(value: Any, field: str) -> bool:
     if not isinstance(value, bool):
-        raise Bad("type", field, found=kind(value), wanted="true or false")
+        raise RowError("type", field, found=kind(value), wanted="true or false")
     return value
 
 
@@ -82,10 +82,10 @@ def choice(value: Any, field: str, allowed: Collection[str]) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Bad("type", field, found=kind(value), wanted="text")
+        raise RowError("type", field, found=kind(value), wanted="text")
     if value not in allowed:
         names = ", ".join(name for name in allowed if name)
-        raise Bad("choice", field, found=value[:40], allowed=names)
+        raise RowError("choice", field, found=value[:40], allowed=names)
     return value
 
 
@@ -99,12 +99,12 @@ def conversation(value: Any, field: str = "prompt") -> tuple[tuple[str, str], ..
     if isinstance(value, str):
         return (("user", text(value, field)),)
     if not isinstance(value, list):
-        raise Bad("type", field, found=kind(value), wanted="text or list of turns")
+        raise RowError("type", field, found=kind(value), wanted="text or list of turns")
     if not value:
-        raise Bad("empty", field)
+        raise RowError("empty", field)
     turns = tuple(_turn(entry, f"{field}[{n}]") for n, entry in enumerate(value))
     if turns[-1][0] != "user":
-        raise Bad("last_turn", field, found=turns[-1][0])
+        raise RowError("last_turn", field, found=turns[-1][0])
     return turns
 
 
@@ -113,5 +113,5 @@ def _turn(value: Any, field: str) -> tuple[str, str]:
     known_keys(turn, field, ("role", "content"))
     role = choice(required(turn, "role", f"{field}.role"), f"{field}.role", ROLES)
     if not role:
-        raise Bad("empty", f"{field}.role")
+        raise RowError("empty", f"{field}.role")
     return role, text(required(turn, "content", f"{field}.content"), f"{field}.content")

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO
 from webapp.catalog.formats import fields
 from webapp.catalog.formats.reading import Item, JsonReader, list_items, strict_value
 from webapp.catalog.formats.rows import (
-    Bad,
     ContestantSpec,
     FormatError,
     Limits,
@@ -20,6 +19,7 @@ from webapp.catalog.formats.rows import (
     Place,
     Refusal,
     Row,
+    RowError,
 )
 
 
@@ -48,7 +48,7 @@ def _model_name(stream: BinaryIO, limits: Limits) -> str:
                     pass
             else:
                 strict_value(reader)
-    except Bad as bad:
+    except RowError as bad:
         raise _format_error(bad, reader.place) from bad
     raise FormatError("no_key", name="model_name")
 
@@ -61,12 +61,12 @@ def _open_prompts(reader: JsonReader) -> None:
                     return
                 raise FormatError("no_key", name="prompts")
             strict_value(reader)
-    except Bad as bad:
+    except RowError as bad:
         raise _format_error(bad, reader.place) from bad
     raise FormatError("no_key", name="prompts")
 
 
-def _format_error(bad: Bad, place: Place) -> FormatError:
+def _format_error(bad: RowError, place: Place) -> FormatError:
     detail = bad.params.get("detail") or bad.code
     return FormatError("json", line=place.line, column=place.column, detail=detail)
 
@@ -77,7 +77,7 @@ def _keys(reader: JsonReader) -> Iterator[str]:
     while reader.peek() != "}":
         name, bad = strict_value(reader)
         if bad or not isinstance(name, str):
-            raise bad or Bad("json", detail="Expecting a key")
+            raise bad or RowError("json", detail="Expecting a key")
         reader.take(":")
         yield name
         if reader.peek() == ",":
@@ -93,7 +93,7 @@ def _parsed(reader: JsonReader, model: str) -> Iterator[Parsed]:
             source = fields.mapping(item.value, "")
             question = fields.conversation(fields.required(source, "prompt"))
             results = _listed(fields.required(source, "results"), "results")
-        except Bad as bad:
+        except RowError as bad:
             yield Refusal.at(item.place, bad, item.offset)
             continue
         for n, result in enumerate(results):
@@ -102,7 +102,7 @@ def _parsed(reader: JsonReader, model: str) -> Iterator[Parsed]:
 
 def _listed(value: Any, field: str) -> list[Any]:
     if not isinstance(value, list):
-        raise Bad("type", field, found=fields.kind(value), wanted="list")
+        raise RowError("type", field, found=fields.kind(value), wanted="list")
     return value
 
 
@@ -122,13 +122,13 @@ def _result(
         )
         name = f"{field}.outputs"
         outputs = _listed(fields.required(source, "outputs", name), name)
-    except Bad as bad:
+    except RowError as bad:
         yield Refusal.at(item.place, bad, item.offset)
         return
     for n, output in enumerate(outputs):
         try:
             answer = fields.text(output, f"{field}.outputs[{n}]")
-        except Bad as bad:
+        except RowError as bad:
             yield Refusal.at(item.place, bad, item.offset)
         else:
             yield Row(item.place, item.offset, None, question, spec, answer, draw=n)

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from webapp.catalog.formats import fields
 from webapp.catalog.formats.reading import Item, each, json_lines
-from webapp.catalog.formats.rows import Bad, ContestantSpec, Limits, Parsed, PersonaSpec, Row
+from webapp.catalog.formats.rows import ContestantSpec, Limits, Parsed, PersonaSpec, Row, RowError
 
 KEYS = (
     "persona",
@@ -72,7 +72,7 @@ def persona(value: Any, limits: Limits) -> PersonaSpec | None:
 
 def _summary(value: str, limits: Limits) -> str:
     if len(value) > limits.summary:
-        raise Bad("long", "persona.summary", count=len(value), limit=limits.summary)
+        raise RowError("long", "persona.summary", count=len(value), limit=limits.summary)
     return value
 
 
@@ -83,7 +83,7 @@ def _features(source: Mapping[str, Any], limits: Limits) -> dict[str, str]:
     for name, value in {**given, **beside}.items():
         field = f"persona.features.{name}"[:80]
         if name not in limits.features:
-            raise Bad("unknown_feature", field, allowed=", ".join(limits.features))
+            raise RowError("unknown_feature", field, allowed=", ".join(limits.features))
         found[name] = slug(value, field, limits.feature_value)
     return found
 
@@ -92,7 +92,7 @@ def slug(value: Any, field: str, limit: int) -> str:
     """A short value without spaces, in any script."""
     word = fields.text(value, field, limit=limit)
     if not _SLUG.fullmatch(word):
-        raise Bad("slug", field, found=word)
+        raise RowError("slug", field, found=word)
     return word
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from webapp.catalog.formats.rows import Bad, Parsed, Place, Refusal, Row
+from webapp.catalog.formats.rows import Parsed, Place, Refusal, Row, RowError
 from webapp.catalog.texts import unstorable
 
 CHUNK = 256 * 1024
@@ -33,7 +33,7 @@ class Item:
     place: Place
     offset: int
     value: Any = None
-    bad: Bad | None = None
+    bad: RowError | None = None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -41,18 +41,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _value in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise Bad("duplicate_key", name=twice[:60].encode("utf-8", "replace").decode())
+        raise RowError("duplicate_key", name=twice[:60].encode("utf-8", "replace").decode())
     return found
 
 
 def _no_constant(name: str) -> Any:
-    raise Bad("number", value=name)
+    raise RowError("number", value=name)
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise Bad("number", value=digits[:40])
+        raise RowError("number", value=digits[:40])
     return number
 
 
@@ -70,7 +70,7 @@ def check_storable(value: Any, raw: str, path: str = "") -> None:
             code, position = trouble
             if code == "surrogate" and 0xDC80 <= ord(value[position - 1]) <= 0xDCFF:
                 code = "utf8" if unstorable(raw) else code
-            raise Bad(code, path, column=_column(raw, value[position - 1]), position=position)
+            raise RowError(code, path, column=_column(raw, value[position - 1]), position=position)
     elif isinstance(value, list):
         for n, entry in enumerate(value):
             check_storable(entry, raw, f"{path}[{n}]")
@@ -97,15 +97,15 @@ def decode(raw: str, place: Place, offset: int) -> Item:
         if "\\u" in raw:
             check_storable(value, raw)
     except json.JSONDecodeError as error:
-        return Item(place, offset, bad=Bad("json", column=error.colno, detail=error.msg))
+        return Item(place, offset, bad=RowError("json", column=error.colno, detail=error.msg))
     except RecursionError:
-        return Item(place, offset, bad=Bad("json", detail="nested too deeply"))
-    except Bad as bad:
+        return Item(place, offset, bad=RowError("json", detail="nested too deeply"))
+    except RowError as bad:
         if bad.code == "number" and not bad.column:
             bad.column = raw.find(bad.params["value"]) + 1
         return Item(place, offset, bad=bad)
     except ValueError:
-        return Item(place, offset, bad=Bad("number", value="an integer of thousands of digits"))
+        return Item(place, offset, bad=RowError("number", value="an integer of thousands of digits"))
     return Item(place, offset, value=value)
 
 
@@ -126,7 +126,7 @@ def json_lines(stream: BinaryIO, *, limit: int, skip: int = 0) -> Iterator[Item]
         if skip:
             skip -= 1
         elif too_long:
-            yield Item(Place(line), offset, bad=Bad("line_long", limit=limit // 1024))
+            yield Item(Place(line), offset, bad=RowError("line_long", limit=limit // 1024))
         else:
             yield _decode_line(raw, Place(line), offset)
 
@@ -146,10 +146,10 @@ def _decode_line(raw: bytes, place: Place, offset: int) -> Item:
     except UnicodeDecodeError as error:
         column = len(raw[: error.start].decode()) + 1
         value = f"0x{raw[error.start]:02X}"
-        return Item(place, offset, bad=Bad("utf8", column=column, value=value))
+        return Item(place, offset, bad=RowError("utf8", column=column, value=value))
     at = text.find("\x00")
     if at >= 0:
-        return Item(place, offset, bad=Bad("nul", column=at + 1, position=at + 1))
+        return Item(place, offset, bad=RowError("nul", column=at + 1, position=at + 1))
     return decode(text, place, offset)
 
 
@@ -176,7 +176,7 @@ class JsonReader:
 
     def take(self, expected: str) -> None:
         if self.peek() != expected:
-            raise Bad("json", column=self.column, detail=f"Expecting '{expected}'")
+            raise RowError("json", column=self.column, detail=f"Expecting '{expected}'")
         self._move(self._at + 1)
 
     def value(self) -> tuple[Any, str]:
@@ -189,12 +189,12 @@ class JsonReader:
                 if self._final(error) or not self._fill():
                     raise self._broken(error) from error
             except (RecursionError, ValueError) as error:
-                raise Bad("json", column=self.column, detail="nested too deeply") from error
+                raise RowError("json", column=self.column, detail="nested too deeply") from error
             else:
                 if end < len(self._text) or not self._fill():
                     return self._finish(found, end)
             if len(self._text) - self._at > self._limit + CHUNK:
-                raise Bad("line_long", column=self.column, limit=self._limit // 1024)
+                raise RowError("line_long", column=self.column, limit=self._limit // 1024)
 
     def _finish(self, found: Any, end: int) -> tuple[Any, str]:
         raw = self._text[self._at : end]
@@ -205,9 +205,9 @@ class JsonReader:
         """More text would not help: the trouble is well before the end of what was read."""
         return not error.msg.startswith("Unterminated") and error.pos < len(self._text) - 64
 
-    def _broken(self, error: json.JSONDecodeError) -> Bad:
+    def _broken(self, error: json.JSONDecodeError) -> RowError:
         self._move(error.pos)
-        return Bad("json", column=self.column, detail=error.msg)
+        return RowError("json", column=self.column, detail=error.msg)
 
     def _move(self, to: int) -> None:
         breaks = self._text.count("\n", self._at, to)
@@ -230,15 +230,15 @@ class JsonReader:
         return True
 
 
-def strict_value(reader: JsonReader) -> tuple[Any, Bad | None]:
-    """The next value, read with all checks. Bad("json") and Bad("line_long") are raised: nothing
+def strict_value(reader: JsonReader) -> tuple[Any, RowError | None]:
+    """The next value, read with all checks. RowError("json") and RowError("line_long") are raised: nothing
     after them can be found."""
     found, raw = reader.value()
     try:
         found = _STRICT.decode(raw)
         if "\\u" in raw or "\x00" in raw or unstorable(raw):
             check_storable(found, raw)
-    except Bad as bad:
+    except RowError as bad:
         bad.column = 0  # columns of a part would mislead; the item's own place is kept
         return None, bad
     return found, None
@@ -262,9 +262,10 @@ def list_items(reader: JsonReader) -> Iterator[Item]:
                 reader.take("]")
                 return
             reader.take(",")
-        except Bad as broken:
+        except RowError as broken:
             where = Place(reader.line, reader.column, number)
-            rest = Bad("rest" if broken.code == "json" else "rest_long", **broken.params)
+            rest = RowError("rest" if broken.code == "json" else "rest_long")
+            rest.params = broken.params
             yield Item(where, reader.offset, bad=rest)
             return
 
@@ -277,6 +278,6 @@ def each(items: Iterator[Item], make: Callable[[Item], Iterator[Row]]) -> Iterat
             continue
         try:
             yield from make(item)
-        except Bad as bad:
+        except RowError as bad:
             yield Refusal.at(item.place, bad, item.offset)
 

@@ -33,7 +33,7 @@ class Place:
     item: int = 0
 
 
-class Bad(Exception):
+class RowError(Exception):
     """One value that cannot be used; becomes a Refusal with its place."""
 
     def __init__(self, code: str, field: str = "", *, column: int = 0, **params: object) -> None:
@@ -62,7 +62,7 @@ class Refusal:
     offset: int = 0
 
     @classmethod
-    def at(cls, place: Place, bad: Bad, offset: int) -> Refusal:
+    def at(cls, place: Place, bad: RowError, offset: int) -> Refusal:
         if bad.column:
             place = Place(place.line, bad.column, place.item)
         return cls(place, bad.code, bad.field, bad.params, offset)

@@ -1,0 +1,42 @@
+"""What a dry run remembers of the rows before, on disk and in flat memory."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from pathlib import Path
+from types import TracebackType
+
+
+class Scratch:
+    """A map from keys to the first value said for each. Deleted when the dry run ends."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        self._path = path
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = OFF")
+        self._db.execute("PRAGMA synchronous = OFF")
+        self._db.execute("CREATE TABLE said (key BLOB PRIMARY KEY, value TEXT) WITHOUT ROWID")
+
+    def first_said(self, *key: object, value: str) -> str:
+        """The value that was said first for this key: the given one if there was none."""
+        digest = hashlib.sha256(repr(key).encode()).digest()
+        row = self._db.execute("SELECT value FROM said WHERE key = ?", [digest]).fetchone()
+        if row is not None:
+            return str(row[0])
+        self._db.execute("INSERT INTO said VALUES (?, ?)", [digest, value])
+        return value
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._db.close()
+        self._path.unlink(missing_ok=True)

@@ -1,0 +1,217 @@
+"""Files of an unsealed round: tables for people and programs, the bundle, and its verification."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.utils.translation import gettext as _
+
+from arena import verify_bundle
+from arena.blinding import SealedBattle, VoteRecord
+from arena.bundles import BundleError, BundleInput, build_bundle, write_zip
+from arena.models import Round
+from arena.protocol import round_key
+from arena.selectors.leaderboard import Board, BoardRow
+from arena.selectors.sealed import bundle_input
+from webapp.core.errors import Refused
+
+FORMAT = "palate-leaderboard-1"
+SPOOL = 8 * 1024 * 1024  # a larger bundle goes to disk
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
+COLUMNS = (
+    "round",
+    "simulated",
+    "axis",
+    "stratum",
+    "variant",
+    "rank_lo",
+    "rank_hi",
+    "contestant",
+    "rating",
+    "lo",
+    "hi",
+    "strength",
+    "votes",
+    "tie_rate",
+    "both_bad_rate",
+    "commitment",
+)
+
+
+def file_name(round_: Round, what: str) -> str:
+    """A plain file name; a simulated round says so even on disk."""
+    mark = "-simulated" if round_.simulated else ""
+    return f"palate-{round_key(round_)}{mark}-{what}"
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+def safe_cell(value: Any) -> Any:
+    """A cell that no spreadsheet runs as a formula; numbers stay numbers."""
+    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
+        return "'" + value
+    return "" if value is None else value
+
+
+def leaderboard_csv(boards: Iterable[Board]) -> Iterator[str]:
+    """The boards as CSV, one line per contestant, streamed."""
+    yield _csv_line(COLUMNS)
+    for board in boards:
+        for row in board.rows:
+            yield _csv_line([safe_cell(cell) for cell in _cells(board, row)])
+
+
+def _cells(board: Board, row: BoardRow) -> list[Any]:
+    return [
+        board.round.name,
+        "simulated" if board.simulated else "no",
+        board.axis,
+        board.stratum,
+        board.variant,
+        row.rank_lo,
+        row.rank_hi,
+        row.contestant,
+        row.rating,
+        row.lo,
+        row.hi,
+        row.strength,
+        row.votes,
+        row.tie_rate,
+        row.both_bad_rate,
+        board.round.commitment,
+    ]
+
+
+def _csv_line(cells: Sequence[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue()
+
+
+def leaderboard_json(round_: Round, boards: Iterable[Board]) -> dict[str, Any]:
+    """The boards with their matrices and notes as plain data."""
+    return {"format": FORMAT, "round": round_facts(round_), "boards": list(map(board_data, boards))}
+
+
+def round_facts(round_: Round) -> dict[str, Any]:
+    """What identifies an unsealed round and proves that nothing was changed."""
+    return {
+        "id": round_.pk,
+        "key": round_key(round_),
+        "name": round_.name,
+        "simulated": round_.simulated,
+        "unsealed_at": round_.unsealed_at.isoformat() if round_.unsealed_at else None,
+        "commitment": round_.commitment,
+        "merkle_root": round_.merkle_root,
+        "vote_digest": round_.vote_digest,
+    }
+
+
+def board_data(board: Board) -> dict[str, Any]:
+    """One board as plain data, without NaN or infinity."""
+    result = board.result
+    return {
+        "axis": board.axis,
+        "stratum": board.stratum,
+        "variant": board.variant,
+        "simulated": board.simulated,
+        "first": board.first,
+        "votes": result["votes"],
+        "raters": result["raters"],
+        "contexts": result["contexts"],
+        "spec": board.snapshot.spec,
+        "code_version": board.snapshot.code_version,
+        "rows": [row_data(row) for row in board.rows],
+        "win_fraction": result["win_fraction"],
+        "battles": result["battles"],
+        "side": result["side"],
+        "nu": result["nu"],
+        "weights": result["weights"],
+        "notes": result["notes"],
+        "flow": dict(board.flow),
+    }
+
+
+def row_data(row: BoardRow) -> dict[str, Any]:
+    return {
+        "contestant_id": row.contestant_id,
+        "contestant": row.contestant,
+        "rank_lo": row.rank_lo,
+        "rank_hi": row.rank_hi,
+        "rating": row.rating,
+        "lo": row.lo,
+        "hi": row.hi,
+        "strength": row.strength,
+        "votes": row.votes,
+        "tie_rate": row.tie_rate,
+        "both_bad_rate": row.both_bad_rate,
+        "first": row.first,
+    }
+
+
+# --- bundle -----------------------------------------------------------------------------------
+
+
+def bundle_file(round_: Round) -> BinaryIO:
+    """The bundle as an open zip file at its beginning; the same round gives the same bytes.
+
+    Refused unless the round is unsealed, and where its rows no longer lead to the commitment.
+    """
+    source = bundle_input(round_)
+    target = tempfile.SpooledTemporaryFile(max_size=SPOOL)  # noqa: SIM115
+    try:
+        write_zip(build_bundle(source), target)
+    except BundleError as error:
+        target.close()
+        raise Refused(
+            _("The bundle cannot be built from what is stored: %(reason)s.") % {"reason": error},
+            code="bundle_broken",
+        ) from error
+    target.seek(0)
+    return target
+
+
+def verify_script() -> str:
+    """The stand-alone script that checks a bundle, as it is kept in the source."""
+    return Path(verify_bundle.__file__).read_text(encoding="utf-8")
+
+
+def vote_lines(round_: Round) -> Iterator[str]:
+    """The standing votes of everybody but owners as JSON lines that `manage.py rate` reads.
+
+    Nothing that the bundle does not say already: allocation and votes, joined.
+    """
+    source = bundle_input(round_)
+    battles = {battle.battle: battle for battle in source.battles}
+    for record in _standing(source):
+        if record.verdicts:
+            yield json.dumps(_vote_row(record, battles[record.battle]), ensure_ascii=False) + "\n"
+
+
+def _standing(source: BundleInput) -> list[VoteRecord]:
+    """The newest revision of every vote that the bundle publishes, in the order of the bundle."""
+    newest: dict[tuple[str, str], VoteRecord] = {}
+    for vote in source.votes:
+        record = vote.record
+        known = newest.get((record.battle, record.rater))
+        if not vote.owner and (known is None or known.revision < record.revision):
+            newest[record.battle, record.rater] = record
+    return [newest[key] for key in sorted(newest)]
+
+
+def _vote_row(record: VoteRecord, battle: SealedBattle) -> Mapping[str, Any]:
+    left, right = (battle.x, battle.y) if battle.left_is_x else (battle.y, battle.x)
+    return {
+        "contestant_left": left,
+        "contestant_right": right,
+        **record.verdicts,
+        "rater": record.rater,
+        "context": battle.context,
+    }

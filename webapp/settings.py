@@ -270,6 +270,14 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
+# Every task names its queue here; `gpu` is served by the GPU node alone.
+CELERY_TASK_ROUTES = {
+    "workers.screen_round": {"queue": "default"},
+    "workers.rate_round": {"queue": "default"},
+    "workers.repair_arena": {"queue": "default"},
+    "workers.run_import": {"queue": "default"},
+    "workers.repair_imports": {"queue": "default"},
+}
 CELERY_TASK_ALWAYS_EAGER = env.bool("CELERY_EAGER", default=False)
 CELERY_TASK_EAGER_PROPAGATES = True
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True

@@ -13,5 +13,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("i18n/", include("django.conf.urls.i18n")),
     path("accounts/", include("webapp.accounts.urls")),
+    path("", include("arena.urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
 ]

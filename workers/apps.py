@@ -6,4 +6,4 @@ class WorkersConfig(AppConfig):
 
     def ready(self) -> None:
         # The Celery app must exist wherever a job is sent by name.
-        from workers.app import app  # noqa: F401
+        from workers import app, tasks  # noqa: F401

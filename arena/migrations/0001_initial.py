@@ -218,7 +218,7 @@ class Migration(migrations.Migration):
                 ('active_ms', models.PositiveIntegerField(default=0)),
                 ('owner', models.BooleanField(default=False)),
                 ('late', models.BooleanField(default=False)),
-                ('nonce', models.CharField(max_length=32)),
+                ('nonce', models.CharField(max_length=64)),
                 ('receipt', models.CharField(max_length=64, unique=True)),
                 ('at', models.DateTimeField(auto_now_add=True)),
                 ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='votes', to='arena.assignment')),

@@ -28,10 +28,10 @@ from webapp.core.errors import InvalidInput, Refused
 
 @dataclass(frozen=True)
 class RoundPlan:
-    """What an administrator chose. Ids are primary keys; `personas_n`/`prompts_n` sample that many.
+    """What an administrator chose. Ids are primary keys; empty `personas` or `prompts` mean all.
 
-    Weights and `holdout_percent` are whole percentages. Without personas the contexts are bare
-    prompts and only quality can be asked.
+    `personas_n` and `prompts_n` sample that many (0: take all). Weights and `holdout_percent` are
+    whole percentages. Without personas the contexts are bare prompts, and only quality is asked.
     """
 
     name: str
@@ -39,6 +39,7 @@ class RoundPlan:
     raters: Sequence[int]
     personas: Sequence[int] = ()
     prompts: Sequence[int] = ()
+    with_personas: bool = True
     personas_n: int = 0
     prompts_n: int = 0
     axes: Sequence[str] = (Axis.QUALITY, Axis.PERSONALIZATION)
@@ -67,15 +68,35 @@ def compose_round(*, actor: Any, plan: RoundPlan) -> Round:
     seed = new_seed()
     with transaction.atomic():
         round_ = Round.objects.create(created_by=actor, seed=seed.hex(), **_columns(plan))
-        RoundContestant.objects.bulk_create(
-            RoundContestant(round=round_, contestant_id=pk) for pk in sorted(set(plan.contestants))
-        )
-        RoundRater.objects.bulk_create(
-            RoundRater(round=round_, user_id=pk) for pk in sorted(set(plan.raters))
-        )
-        _add_contexts(round_, plan, seed)
+        _fill(round_, plan, seed)
         audit.record(actor=actor, action="compose_round", obj=round_, name=round_.name)
     return round_
+
+
+def recompose_round(*, actor: Any, round_: Round, plan: RoundPlan) -> Round:
+    """Compose a draft anew with other choices and a fresh seed."""
+    _check_plan(plan)
+    seed = new_seed()
+    with transaction.atomic():
+        round_ = locked(round_.pk)
+        policies.check_edit(actor, round_)
+        for rows in (round_.contexts, round_.round_contestants, round_.round_raters):
+            rows.all().delete()
+        Round.objects.filter(pk=round_.pk).update(seed=seed.hex(), **_columns(plan))
+        round_.refresh_from_db()
+        _fill(round_, plan, seed)
+        audit.record(actor=actor, action="recompose_round", obj=round_, name=round_.name)
+    return round_
+
+
+def _fill(round_: Round, plan: RoundPlan, seed: bytes) -> None:
+    RoundContestant.objects.bulk_create(
+        RoundContestant(round=round_, contestant_id=pk) for pk in sorted(set(plan.contestants))
+    )
+    RoundRater.objects.bulk_create(
+        RoundRater(round=round_, user_id=pk) for pk in sorted(set(plan.raters))
+    )
+    _add_contexts(round_, plan, seed)
 
 
 def _columns(plan: RoundPlan) -> dict[str, Any]:
@@ -104,14 +125,13 @@ def _columns(plan: RoundPlan) -> dict[str, Any]:
 
 def _check_plan(plan: RoundPlan) -> None:
     """Refuse what could never be opened, naming the field and what would be right."""
-    with_personas = bool(plan.personas or plan.personas_n)
     checks: list[tuple[bool, str, str]] = [
         (bool(plan.name.strip()), "name", _("Give the round a name.")),
         (len(set(plan.contestants)) >= 2, "contestants", _("Choose at least two contestants.")),
         (bool(plan.raters), "raters", _("Choose at least one rater.")),
         (bool(plan.axes), "axes", _("Choose at least one axis.")),
         (
-            with_personas or list(plan.axes) == [Axis.QUALITY],
+            plan.with_personas or list(plan.axes) == [Axis.QUALITY],
             "axes",
             _("Without personas only quality can be asked."),
         ),
@@ -150,7 +170,7 @@ def _check_plan(plan: RoundPlan) -> None:
 
 def _add_contexts(round_: Round, plan: RoundPlan, seed: bytes) -> None:
     prompts = _prompts(plan)
-    if plan.personas or plan.personas_n:
+    if plan.with_personas:
         cells = _sampled(plan, _personas(plan, round_.stratum_features), prompts, seed)
     else:
         cells = [SampledContext("", prompt.id, prompt.stratum, "rotating") for prompt in prompts]
@@ -185,6 +205,8 @@ def _first(cells: list[SampledContext], n: int, seed: bytes) -> list[SampledCont
 def _sampled(
     plan: RoundPlan, personas: list[Candidate], prompts: list[Candidate], seed: bytes
 ) -> list[SampledContext]:
+    if not personas:
+        raise InvalidInput(_("There is no persona with a summary yet."), field="persona_mode")
     n = plan.personas_n or len(personas)
     m = plan.prompts_n or len(prompts)
     share = Fraction(plan.holdout_percent, 100)

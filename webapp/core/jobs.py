@@ -14,12 +14,12 @@ from django.db import transaction
 log = logging.getLogger(__name__)
 
 
-def enqueue(name: str, pk: int, *, queue: str = "default") -> None:
+def enqueue(name: str, pk: int) -> None:
     """Send task `workers.<name>` with `pk` after commit. Never raises: repair makes up for a loss."""
 
     def send() -> None:
         try:
-            current_app.send_task(f"workers.{name}", args=[pk], queue=queue)
+            current_app.send_task(f"workers.{name}", args=[pk])
         except OSError:
             log.exception("job not sent, repair will find it", extra={"job": name})
         except current_app.connection_for_write().connection_errors:

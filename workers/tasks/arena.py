@@ -5,17 +5,17 @@ from celery import shared_task
 from arena.services import closing, ratings, screening
 
 
-@shared_task(name="workers.screen_round", queue="default", time_limit=3600)
+@shared_task(name="workers.screen_round", time_limit=3600)
 def screen_round(pk: int) -> None:
     screening.screen_round(pk)
 
 
-@shared_task(name="workers.rate_round", queue="default", time_limit=1800)
+@shared_task(name="workers.rate_round", time_limit=1800)
 def rate_round(pk: int) -> None:
     ratings.rate_round(pk)
 
 
-@shared_task(name="workers.repair_arena", queue="default", time_limit=300)
+@shared_task(name="workers.repair_arena", time_limit=300)
 def repair_arena() -> None:
     """Recompute from rows what a lost message or a dead worker left behind."""
     closing.close_due_rounds()

@@ -105,7 +105,7 @@ def decode(raw: str, place: Place, offset: int) -> Item:
             bad.column = raw.find(bad.params["value"]) + 1
         return Item(place, offset, bad=bad)
     except ValueError:
-        return Item(place, offset, bad=RowError("number", value="an integer of thousands of digits"))
+        return Item(place, offset, bad=RowError("number", value="a huge integer"))
     return Item(place, offset, value=value)
 
 
@@ -231,8 +231,10 @@ class JsonReader:
 
 
 def strict_value(reader: JsonReader) -> tuple[Any, RowError | None]:
-    """The next value, read with all checks. RowError("json") and RowError("line_long") are raised: nothing
-    after them can be found."""
+    """The next value, read with all checks.
+
+    A "json" or "line_long" error is raised, because nothing after it can be found.
+    """
     found, raw = reader.value()
     try:
         found = _STRICT.decode(raw)

@@ -162,7 +162,9 @@ def _contestant_bad(row: Row, contestant: Contestant, scratch: Scratch) -> RowEr
     return RowError("contestant_conflict", "contestant", names=", ".join(names)) if names else None
 
 
-def _persona_bad(row: Row, features: dict[str, dict[str, str]], scratch: Scratch) -> RowError | None:
+def _persona_bad(
+    row: Row, features: dict[str, dict[str, str]], scratch: Scratch
+) -> RowError | None:
     if row.persona is None:
         return None
     for name, value in features.get(row.persona.pseudonym, {}).items():

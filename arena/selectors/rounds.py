@@ -1,0 +1,93 @@
+"""What may be seen of a round while it is composed, screened and sealed (V1, V2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import Count, Q, QuerySet
+
+from arena.enums import AssignmentState
+from arena.leakage import Hit, RulePolicy, ScreeningRule, masked_excerpt
+from arena.models import Context, Round, ScreeningHit
+from webapp.accounts.models import User
+from webapp.catalog.enums import Where
+from webapp.catalog.models import Exposure, Seal
+
+HITS_PER_PAGE = 50
+
+
+def listed_rounds() -> QuerySet[Round]:
+    """All rounds with their totals, the newest first."""
+    return Round.objects.annotate(
+        voted=Count(
+            "assignments", filter=Q(assignments__state=AssignmentState.VOTED), distinct=True
+        )
+    )
+
+
+@dataclass(frozen=True)
+class MaskedHit:
+    """A screening hit as an administrator may see it: no contestant, every name masked."""
+
+    rule: str
+    action: str
+    excerpt: str
+
+
+def screening_hits(round_: Round, rule: str, page: str) -> Page[ScreeningHit]:
+    """One page of hits, in an order that depends on the texts alone."""
+    rows = ScreeningHit.objects.filter(entry__context__round=round_)
+    if rule in ScreeningRule:
+        rows = rows.filter(rule=rule)
+    rows = rows.select_related("entry__answer__body").order_by(
+        "rule", "entry__answer__text_sha256", "entry__context", "start", "pk"
+    )
+    return Paginator(rows, HITS_PER_PAGE).get_page(page)
+
+
+def masked_hits(round_: Round, hits: Page[ScreeningHit]) -> Iterator[MaskedHit]:
+    """The hits of a page as masked excerpts."""
+    entries = {row.entry_id for row in hits}
+    by_entry: dict[int, list[Hit]] = {}
+    for row in ScreeningHit.objects.filter(entry__in=entries):
+        hit = Hit(row.start, row.end, ScreeningRule(row.rule))
+        by_entry.setdefault(row.entry_id, []).append(hit)
+    for row in hits:
+        hit = Hit(row.start, row.end, ScreeningRule(row.rule))
+        body = getattr(row.entry.answer, "body", None)
+        excerpt = masked_excerpt(body.text, by_entry[row.entry_id], hit) if body else ""
+        action = round_.screening_policy.get(row.rule, RulePolicy.KEEP)
+        yield MaskedHit(row.rule, action, excerpt)
+
+
+def hit_counts(round_: Round) -> list[dict[str, Any]]:
+    """Hits and entries per rule."""
+    return list(
+        ScreeningHit.objects.filter(entry__context__round=round_)
+        .values("rule")
+        .annotate(hits=Count("pk"), entries=Count("entry", distinct=True))
+        .order_by("rule")
+    )
+
+
+def barred_raters(round_: Round) -> list[User]:
+    """Raters who imported, wrote, labelled or audited answers of the round: they skip those."""
+    sealed = Seal.objects.filter(holder=f"round:{round_.pk}").values("answer")
+    met = (
+        Exposure.objects.filter(answer__in=sealed, user__in=round_.round_raters.values("user"))
+        .exclude(where=Where.VOTED)
+        .values("user")
+    )
+    return list(User.objects.filter(pk__in=met).order_by("username"))
+
+
+def context_totals(round_: Round) -> dict[str, int]:
+    return Context.objects.filter(round=round_).aggregate(
+        total=Count("pk"),
+        holdout=Count("pk", filter=Q(holdout=True)),
+        personas=Count("persona_version", distinct=True),
+        prompts=Count("prompt", distinct=True),
+    )

@@ -19,6 +19,7 @@ from arena.ratings.graph import Note
 from arena.ratings.model import Shape, maximise
 from arena.ratings.votes import FloatArray, IntArray, VoteTable
 
+CLOSE = 1e-6  # a replicate needs no more digits than this, in log strength
 WILD = 25.0  # a log strength beyond this is a replicate without a finite maximum
 
 
@@ -93,9 +94,9 @@ def _resample_groups(
 ) -> FloatArray:
     """(B, 3, pairs) from groups drawn with replacement; groups without votes are left out."""
     upper = np.triu_indices(len(votes.contestants), 1)
-    seen, code = np.unique(group.code, return_inverse=True)
-    own = _folded(grouped_cube(votes, code, len(seen)), both_bad, upper)
-    g = len(seen)
+    own = _folded(grouped_cube(votes, group.code, group.size), both_bad, upper)
+    own = own[np.bincount(group.code, minlength=group.size) > 0]
+    g = len(own)
     drawn = rng.integers(0, g, (b, g)) + g * np.arange(b)[:, None]
     weight = np.bincount(drawn.ravel(), minlength=b * g).reshape(b, g).astype(np.float64)
     return (weight @ own.reshape(g, -1)).reshape(b, 3, -1)
@@ -117,13 +118,13 @@ def _refit(cells: FloatArray, fit: Fit) -> tuple[FloatArray, int]:
     shape = Shape(fit.shape.contestants, ties=fit.shape.ties)
     start = np.broadcast_to(fit.params[: shape.size], (len(cells), shape.size)).copy()
     counts = _unfold(cells, shape.contestants).add(fit.virtual)
-    solution = maximise(counts, start, shape, fit.graph.gauge, limit=25)
+    solution = maximise(counts, start, shape, fit.graph.gauge, limit=25, tolerance=CLOSE)
     size = np.abs(solution.params).max(-1, initial=0.0)
-    wild = (solution.converged == 0) | (size > WILD)
+    wild = ~solution.converged | (size > WILD)
     params = solution.params
     if wild.any():
         held = counts.pick(wild).add(_one_tie_each(fit))
-        params[wild] = maximise(held, start[wild], shape, fit.graph.gauge).params
+        params[wild] = maximise(held, start[wild], shape, fit.graph.gauge, tolerance=CLOSE).params
     return params, int(wild.sum())
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csc_array, csr_array
 
 from arena.ratings.counts import BothBad, grouped_cube, outcome_cube
 from arena.ratings.fit import Fit
 from arena.ratings.model import moments
-from arena.ratings.votes import BoolArray, FloatArray, IntArray, Outcome, VoteTable
+from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable
 
 DENSE_CELLS = 8_000_000
 
@@ -63,15 +63,21 @@ class ScoreTable:
 
     def sparse(self, group: Grouping) -> csr_array:
         """(G, P) the same as a sparse matrix, for very many groups."""
+        n = len(self.votes)
+        where = (np.ones(n), group.code, np.arange(n + 1))
+        members = csc_array(where, shape=(group.size, n))
+        return csr_array(members @ self.rows())
+
+    def rows(self) -> csr_array:
+        """(N, P) the score of every vote."""
         k, votes = len(self.votes.contestants), self.votes
         residual = self._of_votes(self.left)
         extras = self._extra(residual)
-        rows = np.concatenate([group.code] * (2 + len(extras)))
         fixed = [np.full(len(votes), k + i, dtype=np.int64) for i in range(len(extras))]
-        columns = np.concatenate([votes.left, votes.right, *fixed])
-        values = np.concatenate([residual, -residual, *extras])
-        shape = (group.size, self.fit.shape.size)
-        return csr_array(coo_array((values, (rows, columns)), shape=shape))
+        columns = np.column_stack([votes.left, votes.right, *fixed]).ravel()
+        values = np.column_stack([residual, -residual, *extras]).ravel()
+        ends = np.arange(len(votes) + 1) * (2 + len(extras))
+        return csr_array((values, columns, ends), shape=(len(votes), self.fit.shape.size))
 
     def by_vote(self) -> FloatArray:
         """(P, P) the sum of s s′ over single votes, from the counts by pair and outcome."""
@@ -83,11 +89,20 @@ class ScoreTable:
         codes = [np.asarray(c, dtype=np.int64) for c in (left, right, outcome)]
         single = VoteTable(votes.contestants, codes[0], codes[1], codes[2])
         table = ScoreTable(single, self.fit, self.left, self.tie)
-        rows = table.sparse(Grouping(np.arange(len(used)), len(used)))
-        return _product(rows.multiply(cube.ravel()[used][:, None]).tocsr(), rows)
+        rows = table.rows()
+        return _product(csr_array(rows.multiply(cube.ravel()[used][:, None])), rows)
 
-    def subset(self, mask: BoolArray) -> ScoreTable:
-        return ScoreTable(self.votes.subset(mask), self.fit, self.left, self.tie)
+    def subset(self, where: IntArray) -> ScoreTable:
+        """The scores of some votes, without saying who voted or on what."""
+        votes = self.votes
+        some = VoteTable(
+            contestants=votes.contestants,
+            left=votes.left[where],
+            right=votes.right[where],
+            outcome=votes.outcome[where],
+            weight=None if votes.weight is None else votes.weight[where],
+        )
+        return ScoreTable(some, self.fit, self.left, self.tie)
 
     def _of_votes(self, table: FloatArray) -> FloatArray:
         votes = self.votes
@@ -168,14 +183,16 @@ def meat(scores: ScoreTable, group: Grouping | None) -> FloatArray:
 
 def meeting_meat(scores: ScoreTable, group: Grouping) -> FloatArray:
     """(P, P) the same over (rater, context): most hold one vote, which the counts cover."""
-    size = np.bincount(group.code, minlength=group.size)
-    shared = size[group.code] > 1
-    if not shared.any():
-        return scores.by_vote()
-    several = scores.subset(shared)
-    found, code = np.unique(group.code[shared], return_inverse=True)
-    alone = scores.subset(~shared).by_vote()
-    return alone + meat(several, Grouping(code, len(found)))
+    every = scores.by_vote()
+    several = np.bincount(group.code, minlength=group.size) > 1
+    shared = np.flatnonzero(several[group.code])
+    if not len(shared):
+        return every
+    found = np.flatnonzero(several)
+    place = np.empty(group.size, dtype=np.int64)
+    place[found] = np.arange(len(found))
+    rest = scores.subset(shared)
+    return every - rest.by_vote() + meat(rest, Grouping(place[group.code[shared]], len(found)))
 
 
 def _product(a: csr_array, b: csr_array) -> FloatArray:

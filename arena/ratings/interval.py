@@ -60,7 +60,7 @@ def bread(fit: Fit, votes: VoteTable, both_bad: BothBad) -> FloatArray:
     counts = collapse(votes, both_bad).add(fit.virtual)
     info = information(counts.total, moments(fit.params, fit.shape), fit.shape)
     k = fit.shape.contestants
-    inverse: FloatArray = np.linalg.inv(fix_gauge(info, fit.graph.gauge))
+    inverse = np.linalg.inv(fix_gauge(info, fit.graph.gauge))
     away = np.eye(fit.shape.size)
     away[:k, :k] -= fit.graph.gauge
     centred: FloatArray = away @ inverse @ away

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from arena.ratings.counts import Counts
-from arena.ratings.votes import FloatArray
+from arena.ratings.votes import BoolArray, FloatArray
 
 STEP_LIMIT = 2.0
+SMALL_STEP = 0.25
 TOLERANCE = 1e-10
 
 
@@ -144,28 +145,34 @@ class Solution:
     """`params` (..., P) and which batches `converged` (...) to steps below the tolerance."""
 
     params: FloatArray
-    converged: FloatArray
+    converged: BoolArray
 
 
 def maximise(
-    counts: Counts, start: FloatArray, shape: Shape, gauge: FloatArray, limit: int = 60
+    counts: Counts,
+    start: FloatArray,
+    shape: Shape,
+    gauge: FloatArray,
+    *,
+    limit: int = 60,
+    tolerance: float = TOLERANCE,
 ) -> Solution:
     """Newton's method from `start` (..., P), all batches at once; `gauge` as in `fix_gauge`.
 
-    Steps are cut to `STEP_LIMIT` and halved where they would lower the likelihood. A batch whose
-    maximum is not finite ends unconverged; nothing is raised.
+    Steps are cut to `STEP_LIMIT` and, unless small, halved where they would lower the likelihood.
+    A batch whose maximum is not finite ends unconverged; nothing is raised.
     """
     params = start.copy()
-    here = log_likelihood(counts, params, shape)
-    done = np.zeros(np.shape(here), dtype=np.float64)
+    done = np.zeros(params.shape[:-1], dtype=np.bool_)
     for _ in range(limit):
         mom = moments(params, shape)
         info = fix_gauge(information(counts.total, mom, shape), gauge)
         step = _solve(info, gradient(counts, mom, shape))
         size = np.abs(step).max(-1, initial=0.0)
         step *= np.minimum(1.0, STEP_LIMIT / np.maximum(size, 1e-300))[..., None]
-        params, here = _advance(counts, params, here, step, shape)
-        done = (size < TOLERANCE).astype(np.float64)
+        small = bool((size < SMALL_STEP).all())
+        params = params + step if small else _advance(counts, params, step, shape)
+        done = size < tolerance
         if done.all():
             break
     theta = params[..., : shape.contestants]
@@ -175,7 +182,7 @@ def maximise(
 
 def _solve(info: FloatArray, grad: FloatArray) -> FloatArray:
     try:
-        step: FloatArray = np.linalg.solve(info, grad[..., None])[..., 0]
+        step = np.linalg.solve(info, grad[..., None])[..., 0]
     except np.linalg.LinAlgError:
         step = (np.linalg.pinv(info, hermitian=True) @ grad[..., None])[..., 0]
     finite: FloatArray = np.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0)
@@ -183,9 +190,10 @@ def _solve(info: FloatArray, grad: FloatArray) -> FloatArray:
 
 
 def _advance(
-    counts: Counts, params: FloatArray, here: FloatArray, step: FloatArray, shape: Shape
-) -> tuple[FloatArray, FloatArray]:
+    counts: Counts, params: FloatArray, step: FloatArray, shape: Shape
+) -> FloatArray:
     """The step, halved per batch until the likelihood does not fall by more than rounding."""
+    here = log_likelihood(counts, params, shape)
     share = np.ones(np.shape(here))
     slack = 1e-9 * (1.0 + np.abs(here))
     for _ in range(20):
@@ -195,4 +203,4 @@ def _advance(
         if not worse.any():
             break
         share = np.where(worse, 0.5 * share, share)
-    return ahead, there
+    return ahead

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -126,42 +123,6 @@ class VoteTable:
             left, right, outcome, rater=rater, context=context, contestants=contestants
         )
 
-    @classmethod
-    def from_frame(
-        cls,
-        frame: pd.DataFrame,
-        *,
-        left: str = "left",
-        right: str = "right",
-        outcome: str = "outcome",
-        rater: str | None = None,
-        context: str | None = None,
-    ) -> Self:
-        """A table from a pandas frame of strings; the keyword arguments name its columns.
-
-        Needs pandas only in the caller's hands. Raises ValueError on missing values.
-        """
-        left_codes, left_names = _factorize(frame[left])
-        right_codes, right_names = _factorize(frame[right])
-        names = _sorted_names(set(left_names) | set(right_names), None)
-        index = {name: i for i, name in enumerate(names)}
-        outcome_codes, words = _factorize(frame[outcome])
-        to_outcome = np.array([Outcome.parse(word) for word in words], dtype=np.int64)
-        rater_codes, raters = (None, ()) if rater is None else _factorize_sorted(frame[rater])
-        context_codes, contexts = (
-            (None, ()) if context is None else _factorize_sorted(frame[context])
-        )
-        return cls(
-            contestants=names,
-            left=_look_up(left_names, index)[left_codes],
-            right=_look_up(right_names, index)[right_codes],
-            outcome=to_outcome[outcome_codes] if words else outcome_codes,
-            rater=rater_codes,
-            context=context_codes,
-            raters=raters,
-            contexts=contexts,
-        )
-
     def canonical(self) -> Self:
         """The same votes in one fixed order, so that sums come out the same to the last bit."""
         if not len(self):
@@ -198,22 +159,6 @@ def encode(values: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
 def _look_up(values: Sequence[Hashable], index: dict[str, int] | dict[str | int, int]) -> IntArray:
     find = index.__getitem__
     return np.fromiter(map(find, values), dtype=np.int64, count=len(values))  # type: ignore[arg-type]
-
-
-def _factorize(column: pd.Series[str]) -> tuple[IntArray, list[str]]:
-    codes, labels = column.factorize()
-    if len(codes) and int(codes.min()) < 0:
-        row = int(np.argmin(codes))
-        raise ValueError(f"column {column.name!r} has no value in row {row}")
-    return np.asarray(codes, dtype=np.int64), [str(label) for label in labels]
-
-
-def _factorize_sorted(column: pd.Series[str]) -> tuple[IntArray, tuple[str, ...]]:
-    codes, labels = _factorize(column)
-    order = sorted(range(len(labels)), key=labels.__getitem__)
-    rank = np.empty(len(labels), dtype=np.int64)
-    rank[order] = np.arange(len(labels))
-    return rank[codes], tuple(labels[i] for i in order)
 
 
 def _sorted_names(seen: set[str], given: set[str] | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from django.utils.translation import gettext as _
 
@@ -165,7 +165,7 @@ def bundle_file(round_: Round) -> BinaryIO:
     Refused unless the round is unsealed, and where its rows no longer lead to the commitment.
     """
     source = bundle_input(round_)
-    target = tempfile.SpooledTemporaryFile(max_size=SPOOL)  # noqa: SIM115
+    target = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=SPOOL))  # noqa: SIM115
     try:
         write_zip(build_bundle(source), target)
     except BundleError as error:

@@ -121,7 +121,7 @@ def _level_up(level: list[bytes], path: list[bytes] | None = None, index: int = 
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """Return the audit path of leaf ``index``, lowest sibling first; IndexError if there is none."""
+    """Return the audit path of leaf ``index``, lowest sibling first, or raise IndexError."""
     if not 0 <= index < len(leaves):
         raise IndexError(f"leaf {index} of {len(leaves)}")
     path: list[bytes] = []
@@ -212,7 +212,7 @@ def commitment(protocol_json: bytes, root: bytes) -> str:
 
 
 def in_leaf_order(battles: Iterable[SealedBattle]) -> list[SealedBattle]:
-    """Sort ``battles`` by public id, the order of the leaves; a repeated id raises BlindingError."""
+    """Sort ``battles`` by public id, the leaf order; a repeated id raises BlindingError."""
     ordered = sorted(battles, key=lambda battle: battle.battle)
     for one, other in pairwise(ordered):
         if one.battle == other.battle:

@@ -90,6 +90,7 @@ def build_bundle(source: BundleInput) -> Iterator[tuple[str, bytes]]:
     Raises BundleError when the commitment does not fit, a text is missing or altered, or a vote
     is on a foreign battle or of another round.
     """
+    check_protocol(source.protocol)
     seal = seal_allocation(source.protocol, source.battles, source.salt)
     if seal.commitment != source.commitment:
         raise BundleError("protocol, allocation and salt do not lead to the stored commitment")
@@ -122,6 +123,28 @@ def build_bundle(source: BundleInput) -> Iterator[tuple[str, bytes]]:
     yield "manifest.json", canonical_json(manifest)
 
 
+def check_protocol(protocol: Mapping[str, object]) -> None:
+    """Raise BundleError unless a bundle of ``protocol`` could be verified. Call before sealing:
+    what the commitment covers cannot be mended afterwards.
+    """
+    canonical_json(protocol)
+    if not isinstance(protocol.get("round"), str):
+        raise BundleError("the protocol needs the round's id as text in 'round'")
+    if not _are_texts(protocol.get("axes")):
+        raise BundleError("the protocol needs a list of texts in 'axes'")
+    listed = protocol.get("contestants")
+    if isinstance(listed, Sequence) and not isinstance(listed, str):
+        listed = [item.get("id") if isinstance(item, Mapping) else item for item in listed]
+    if not _are_texts(listed):
+        raise BundleError("the protocol needs texts, or objects with 'id', in 'contestants'")
+
+
+def _are_texts(value: object) -> bool:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return False
+    return len(value) > 0 and all(isinstance(item, str) for item in value)
+
+
 def write_zip(files: Iterable[tuple[str, bytes]], target: BinaryIO) -> None:
     """Write ``files`` as a zip without times, users or platform: equal input, equal bytes."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
@@ -146,15 +169,12 @@ def _check_votes(source: BundleInput, battles: set[str]) -> None:
 
 def _rotating_texts(battles: Iterable[SealedBattle], texts: Mapping[str, str]) -> dict[str, str]:
     """Return the texts to publish by hash, checked against it."""
-    wanted = {key for b in battles if b.kind != "holdout" for key in (b.sha256_x, b.sha256_y)}
-    held_back = {key for b in battles if b.kind == "holdout" for key in (b.sha256_x, b.sha256_y)}
+    wanted = {key for b in battles if b.kind == "rotating" for key in (b.sha256_x, b.sha256_y)}
     for key in wanted:
         if key not in texts:
             raise BundleError(f"the text with hash {key} is missing")
         if text_sha256(texts[key]) != key:
             raise BundleError(f"the text with hash {key} was altered after sealing")
-    if both := wanted & held_back:
-        raise BundleError(f"the text with hash {min(both)} stands in rotating and holdout contexts")
     return {key: texts[key] for key in wanted}
 
 

@@ -191,11 +191,16 @@
   }
 
   // ---------------------------------------------------------------- clocks
-  function tick() {
+  function count() {
     const now = Date.now();
     const awake = !document.hidden && lastTick - lastActivity < IDLE_MS;
     if (awake) activeMs += Math.min(now - lastTick, 2000);
     lastTick = now;
+    return now;
+  }
+
+  function tick() {
+    const now = count();
     if (!root) return;
     if (deadline) showLease(Math.max(0, Math.round((deadline - now) / 1000)));
     if (!document.hidden && now - lastActivity < AWAY_MS && now - lastBeat >= BEAT_MS) beat();
@@ -238,6 +243,7 @@
   // ---------------------------------------------------------------- drafts
   function saveDraft() {
     if (!root) return;
+    count();
     const data = new FormData(form());
     const fields = [...data].filter(([name]) => !["token", "active_ms", "csrfmiddlewaretoken"].includes(name));
     if (!fields.some(([, value]) => value !== "")) return store(() => localStorage.removeItem(DRAFT + token()));
@@ -310,13 +316,14 @@
   }
 
   async function attempt(sent, here, mayRetry) {
+    count();
+    if (sent.elements.active_ms) sent.elements.active_ms.value = String(Math.round(activeMs));
     for (let n = 0; ; n += 1) {
       if (n) say(text("sending"));
-      if (sent.elements.active_ms) sent.elements.active_ms.value = String(Math.round(activeMs));
       const answer = await post(sent.action, new FormData(sent));
       const busy = !answer || answer.status >= 500 || answer.status === 429;
       if (!busy) return receive(answer, here, sent);
-      if (!mayRetry || n >= RETRY_S.length) return say(text(mayRetry ? "failed" : "stale"), mayRetry ? null : reload());
+      if (!mayRetry || n >= RETRY_S.length) return mayRetry ? say(text("failed")) : say(text("unknown"), reload());
       say(text("offline").replace("{seconds}", RETRY_S[n]));
       await new Promise((done) => setTimeout(done, RETRY_S[n] * 1000));
     }
@@ -369,7 +376,7 @@
     document.addEventListener(kind, () => { lastActivity = Date.now(); }, { capture: true, passive: true });
   }
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) { tick(); saveDraft(); } else { lastTick = lastActivity = Date.now(); }
+    if (document.hidden) saveDraft(); else { lastTick = lastActivity = Date.now(); }
   });
   window.addEventListener("pagehide", saveDraft);
   window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });

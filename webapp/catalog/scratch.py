@@ -20,13 +20,17 @@ class Scratch:
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute("CREATE TABLE said (key BLOB PRIMARY KEY, value TEXT) WITHOUT ROWID")
 
+    def is_new(self, *key: object, value: str) -> bool:
+        """Whether nothing was said for this key before; then this value is."""
+        added = self._db.execute("INSERT OR IGNORE INTO said VALUES (?, ?)", [_hash(key), value])
+        return added.rowcount == 1
+
     def first_said(self, *key: object, value: str) -> str:
         """The value that was said first for this key: the given one if there was none."""
-        digest = hashlib.sha256(repr(key).encode()).digest()
-        row = self._db.execute("SELECT value FROM said WHERE key = ?", [digest]).fetchone()
+        row = self._db.execute("SELECT value FROM said WHERE key = ?", [_hash(key)]).fetchone()
         if row is not None:
             return str(row[0])
-        self._db.execute("INSERT INTO said VALUES (?, ?)", [digest, value])
+        self.is_new(*key, value=value)
         return value
 
     def __enter__(self) -> Scratch:
@@ -40,3 +44,7 @@ class Scratch:
     ) -> None:
         self._db.close()
         self._path.unlink(missing_ok=True)
+
+
+def _hash(key: tuple[object, ...]) -> bytes:
+    return hashlib.sha256(repr(key).encode()).digest()

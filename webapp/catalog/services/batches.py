@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 
 from django.db import transaction
 
-from webapp.catalog.formats.rows import Parsed, Refusal, Row, RowError
-from webapp.catalog.models import Contestant, ImportRun, PersonaVersion
+from webapp.catalog.formats.rows import (
+    ContestantSpec,
+    Parsed,
+    PersonaSpec,
+    Refusal,
+    Row,
+    RowError,
+)
+from webapp.catalog.models import Contestant, ImportRun, Persona
 from webapp.catalog.scratch import Scratch
 from webapp.catalog.services.answers import Draft, Outcome, write_answers
 from webapp.catalog.services.contestants import (
@@ -136,41 +143,50 @@ def _recheck(
     rows: Sequence[Prepared], verdicts: Sequence[Outcome | RowError], scratch: Scratch
 ) -> list[Outcome | RowError]:
     """What earlier rows of the file would have changed, had they been written."""
-    labels = {r.row.contestant.name for r in rows}
-    contestants = {(c.name, c.version): c for c in Contestant.objects.filter(name__in=labels)}
-    names = {r.row.persona.pseudonym for r in rows if r.row.persona}
-    versions = PersonaVersion.objects.filter(persona__pseudonym__in=names).select_related("persona")
-    features = {v.persona.pseudonym: v.persona.features for v in versions}
-    found = []
+    contestants = _contestant_errors([r.row.contestant for r in rows], scratch)
+    personas = _persona_errors([r.row.persona for r in rows if r.row.persona], scratch)
+    found: list[Outcome | RowError] = []
     for entry, verdict in zip(rows, verdicts, strict=True):
         if not isinstance(verdict, RowError):
-            spec = entry.row.contestant
-            bad = _contestant_bad(entry.row, contestants[spec.name, spec.version], scratch)
-            bad = bad or _persona_bad(entry.row, features, scratch)
-            verdict = bad or _slot_outcome(entry, verdict, scratch)
+            error = contestants[entry.row.contestant]
+            if error is None and entry.row.persona is not None:
+                error = personas[entry.row.persona]
+            verdict = error or _slot_outcome(entry, verdict, scratch)
         found.append(verdict)
     return found
 
 
-def _contestant_bad(row: Row, contestant: Contestant, scratch: Scratch) -> RowError | None:
-    now = {name: getattr(contestant, name) for name in SETTINGS}
-    said = scratch.first_said(
-        "contestant", contestant.name, contestant.version, value=canonical_json(now)
-    )
-    first = Contestant(**json.loads(said))
-    names = differences(first, given_settings(row.contestant))
-    return RowError("contestant_conflict", "contestant", names=", ".join(names)) if names else None
+def _contestant_errors(
+    specs: Sequence[ContestantSpec], scratch: Scratch
+) -> dict[ContestantSpec, RowError | None]:
+    names = {spec.name for spec in specs}
+    known = {(c.name, c.version): c for c in Contestant.objects.filter(name__in=names)}
+    errors: dict[ContestantSpec, RowError | None] = {}
+    for spec in dict.fromkeys(specs):
+        now = {name: getattr(known[spec.name, spec.version], name) for name in SETTINGS}
+        key = ("contestant", spec.name, spec.version)
+        first = Contestant(**json.loads(scratch.first_said(*key, value=canonical_json(now))))
+        different = ", ".join(differences(first, given_settings(spec)))
+        errors[spec] = (
+            RowError("contestant_conflict", "contestant", names=different) if different else None
+        )
+    return errors
 
 
-def _persona_bad(
-    row: Row, features: dict[str, dict[str, str]], scratch: Scratch
-) -> RowError | None:
-    if row.persona is None:
-        return None
-    for name, value in features.get(row.persona.pseudonym, {}).items():
-        scratch.first_said("feature", row.persona.pseudonym, name, value=value)
-    for name, value in row.persona.features:
-        known = scratch.first_said("feature", row.persona.pseudonym, name, value=value)
+def _persona_errors(
+    specs: Sequence[PersonaSpec], scratch: Scratch
+) -> dict[PersonaSpec, RowError | None]:
+    names = {spec.pseudonym for spec in specs}
+    known = Persona.objects.filter(pseudonym__in=names).values_list("pseudonym", "features")
+    for pseudonym, features in known:
+        for name, value in features.items():
+            scratch.first_said("feature", pseudonym, name, value=value)
+    return {spec: _feature_error(spec, scratch) for spec in dict.fromkeys(specs)}
+
+
+def _feature_error(spec: PersonaSpec, scratch: Scratch) -> RowError | None:
+    for name, value in spec.features:
+        known = scratch.first_said("feature", spec.pseudonym, name, value=value)
         if known != value:
             field = f"persona.features.{name}"
             return RowError("feature_conflict", field, name=name, known=known, found=value)
@@ -184,10 +200,10 @@ def _slot_outcome(entry: Prepared, outcome: Outcome, scratch: Scratch) -> Outcom
     persona = (row.persona.pseudonym, row.persona.summary) if row.persona else ()
     spec = row.contestant
     key = (spec.name, spec.version, entry.prompt.digest, persona, row.draw)
-    said = scratch.first_said("slot", *key, value=f"{id(entry)} {entry.digest}")
-    if said == f"{id(entry)} {entry.digest}":
+    if scratch.is_new("slot", *key, value=entry.digest):
         return Outcome.ADDED
-    return Outcome.KNOWN if said.endswith(entry.digest) else Outcome.CONFLICT
+    same = scratch.first_said("slot", *key, value=entry.digest) == entry.digest
+    return Outcome.KNOWN if same else Outcome.CONFLICT
 
 
 def _summary(batch: Batch, verdicts: dict[int, Outcome | RowError]) -> Result:

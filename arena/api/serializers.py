@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework import serializers
 
 from arena.enums import Axis, RoundState, SkipReason, Tag, Variant, Verdict
@@ -227,13 +228,23 @@ class VoteRequestSerializer(serializers.Serializer[Any]):
     """One verdict for each axis of the round."""
 
     token = serializers.CharField(max_length=64)
-    quality = serializers.ChoiceField(choices=Verdict.choices, required=False)
-    personalization = serializers.ChoiceField(choices=Verdict.choices, required=False)
+    verdicts = serializers.DictField(
+        child=serializers.ChoiceField(choices=Verdict.choices), help_text="Axis to verdict."
+    )
     tags = serializers.ListField(
         child=serializers.ChoiceField(choices=Tag.choices), required=False, max_length=20
     )
     comment = serializers.CharField(required=False, allow_blank=True, max_length=2000)
     active_ms = serializers.IntegerField(required=False, min_value=0, max_value=WHOLE)
+
+
+    def validate_verdicts(self, value: dict[str, str]) -> dict[str, str]:
+        unknown = sorted(set(value) - set(Axis.values))
+        if unknown:
+            raise serializers.ValidationError(
+                _("There is no axis “%(name)s”.") % {"name": unknown[0][:40]}
+            )
+        return value
 
 
 class TokenSerializer(serializers.Serializer[Any]):

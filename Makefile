@@ -1,0 +1,39 @@
+# Palate. Needs only make and Python 3.11 or newer; everything else goes into $(VENV).
+# PORT, HOST and PALATE_HOME (the data folder) may be set: make demo PORT=9000
+
+PYTHON ?= python3
+VENV ?= .venv
+PY = $(VENV)/bin/python
+
+help:
+	@echo "make demo          set up and start Palate with demo data (Ctrl-C stops it)"
+	@echo "make test          set up and run every check and test"
+	@echo "make bench         run the benchmarks"
+	@echo "make trial DATA=…  run the checks on real data in the folder DATA"
+	@echo "make clean         remove caches and build outputs; the data folder stays"
+
+demo:
+	@$(PYTHON) tools/setup_env.py $(VENV)
+	@exec $(PY) tools/demo.py
+
+test:
+	@$(PYTHON) tools/setup_env.py $(VENV) --dev
+	@exec $(PY) tools/run_tests.py $(TESTS)
+
+bench:
+	@$(PYTHON) tools/setup_env.py $(VENV) --dev
+	@exec $(PY) tools/run_bench.py $(BENCH)
+
+trial:
+	@$(PYTHON) tools/setup_env.py $(VENV) --dev
+	@exec $(PY) tools/run_trials.py "$(DATA)"
+
+messages:
+	@$(PYTHON) tools/setup_env.py $(VENV)
+	@exec $(PY) tools/messages.py compile
+
+clean:
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info
+	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+.PHONY: help demo test bench trial messages clean

@@ -1,0 +1,85 @@
+"""Run a command and start it again when it dies; end it, with all its children, when told to.
+
+    python tools/keep.py NAME COMMAND …
+
+honcho ends everything as soon as one process ends. Under this wrapper a web server or worker that
+was killed comes back instead. The command gets a process group of its own, so that nothing of it
+survives: neither when it dies half, nor when this wrapper or its parent goes away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+
+POLL = 0.2
+PATIENCE = 4.0  # honcho kills after 5 s
+PAUSES = (0.2, 1.0, 3.0)  # between restarts; the last one repeats
+STEADY = 30.0  # ran for so long: the next death is a new story
+
+
+class Stopped(Exception):
+    """Somebody asked for the end."""
+
+
+def main(name: str, command: list[str]) -> int:
+    """Keep `command` running until a signal comes or the parent is gone."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _stop)
+    parent, deaths = os.getppid(), 0
+    child: subprocess.Popen[bytes] | None = None
+    try:
+        while True:
+            started = time.monotonic()
+            child = subprocess.Popen(command, start_new_session=True)
+            _watch(child, parent)
+            end_group(child)
+            deaths = 1 if time.monotonic() - started > STEADY else deaths + 1
+            pause = PAUSES[min(deaths, len(PAUSES)) - 1]
+            print(f"{name} ended ({child.returncode}); starting it again", flush=True)
+            time.sleep(pause)
+    except Stopped:
+        if child is not None:
+            end_group(child)
+    return 0
+
+
+def _stop(_number: int, _frame: FrameType | None) -> None:
+    raise Stopped
+
+
+def _watch(child: subprocess.Popen[bytes], parent: int) -> None:
+    """Return when the child ended; raise Stopped when the parent did."""
+    while child.poll() is None:
+        if os.getppid() != parent:
+            raise Stopped
+        time.sleep(POLL)
+
+
+def end_group(child: subprocess.Popen[bytes]) -> None:
+    """Ask the whole group to end, then make it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    deadline = time.monotonic() + PATIENCE
+    if child.poll() is None:
+        _signal_group(child, signal.SIGTERM)
+    while child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    _signal_group(child, signal.SIGKILL)
+    child.wait()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _stop)
+
+
+def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

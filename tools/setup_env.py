@@ -1,0 +1,78 @@
+"""Make the virtual environment and install what pyproject.toml asks for, pinned by constraints.txt.
+
+    python3 tools/setup_env.py .venv [--dev]
+
+Runs on the bare standard library. A stamp in the environment holds a hash of what was installed;
+while that is unchanged, nothing is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CONSTRAINTS = ROOT / "constraints.txt"
+
+
+def requirements(*, dev: bool) -> list[str]:
+    """What pyproject.toml lists, with the development extras or without."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found: list[str] = list(project["dependencies"])
+    if dev:
+        found += project["optional-dependencies"]["dev"]
+    return found
+
+
+def fingerprint(wanted: list[str]) -> str:
+    parts = [sys.version.split()[0], CONSTRAINTS.read_text(encoding="utf-8"), *sorted(wanted)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def is_current(folder: Path, *, dev: bool) -> bool:
+    """Whether the stamp fits. The environment with the extras serves without them, too."""
+    if not (folder / "bin" / "python").exists():
+        return False
+    for name, extras in (("palate-dev", True), ("palate-base", False)):
+        stamp = folder / name
+        if stamp.exists() and (extras or not dev):
+            if stamp.read_text() == fingerprint(requirements(dev=extras)):
+                return True
+    return False
+
+
+def install(folder: Path, *, dev: bool) -> None:
+    """Create the environment where needed and install into it."""
+    if not (folder / "bin" / "python").exists():
+        print(f"Making the virtual environment {folder} …", flush=True)
+        venv.create(folder, with_pip=True)
+    wanted = requirements(dev=dev)
+    print(f"Installing {len(wanted)} packages and what they need …", flush=True)
+    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    command += ["--disable-pip-version-check", "--constraint", str(CONSTRAINTS), *wanted]
+    subprocess.run(command, check=True)
+    (folder / ("palate-dev" if dev else "palate-base")).write_text(fingerprint(wanted))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--dev", action="store_true", help="with what tests and checks need")
+    options = parser.parse_args()
+    if is_current(options.folder, dev=options.dev):
+        return
+    try:
+        install(options.folder, dev=options.dev)
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"pip could not install everything (exit code {error.returncode}); see above.")
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 11):  # noqa: UP036 - whoever runs an older one is told
+        sys.exit("Palate needs Python 3.11 or newer. Try: make PYTHON=python3.11 …")
+    main()

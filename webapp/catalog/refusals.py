@@ -119,6 +119,11 @@ def explain_file(error: FormatError) -> str:
     return str(FILES.get(error.code, _T("The file cannot be read."))) % error.params
 
 
+def explain_failure(failure: Mapping[str, Any]) -> str:
+    """A kept failure of a whole file in the reader's language."""
+    return explain_file(FormatError(failure["code"], **failure["params"]))
+
+
 def as_record(refusal: Refusal) -> dict[str, Any]:
     """What is kept of a refusal: place, field, code and parameters. Never a text of an answer."""
     place = refusal.place

@@ -14,6 +14,7 @@ from webapp.catalog.enums import Where
 from webapp.catalog.models import (
     Answer,
     AnswerText,
+    Contestant,
     Exposure,
     ImportRun,
     Persona,
@@ -22,6 +23,7 @@ from webapp.catalog.models import (
 from webapp.catalog.models import public_id as new_public_id
 from webapp.catalog.policies import check_consent_stands
 from webapp.catalog.texts import sha256, style_features
+from webapp.core import audit
 
 CHUNK = 500  # rows a statement; databases limit the number of parameters
 
@@ -193,3 +195,10 @@ def _insert(drafts: Sequence[Draft], imported_in: ImportRun | None) -> dict[Slot
         [AnswerText(answer_id=pk, text=texts[slot]) for slot, pk in ids.items()]
     )
     return ids
+
+
+def read_answers(*, actor: Any, contestant: Contestant, answer_ids: Sequence[int]) -> None:
+    """Note that an administrator reads these answers with their maker: he never judges them."""
+    with transaction.atomic():
+        note_exposure(user=actor, answers=answer_ids, where=Where.AUDITED)
+        audit.record(actor=actor, action="read_answers", obj=contestant, n=len(answer_ids))

@@ -241,17 +241,16 @@ def mask_spans(text: str, spans: Iterable[Sequence[int]]) -> str:
 def masked_excerpt(text: str, hits: Iterable[Hit], hit: Hit, radius: int = 40) -> str:
     """Return up to ``radius`` characters on each side of ``hit``, every name in them masked.
 
-    ``hits`` are all hits of the text, whatever their policy. The window grows to whole hits, so
-    that half a name never shows. White space is folded to single spaces.
+    ``hits`` are all hits of the text, whatever their policy. A name that the window cuts is masked
+    as a whole. White space is folded to single spaces.
     """
     names = [h for h in hits if h.rule in IDENTITY_RULES]
     middle = min(hit.end, hit.start + 2 * radius)
     start, end = max(0, hit.start - radius), min(len(text), middle + radius)
-    for name in names:
-        if name.start < start < name.end:
-            start = name.start
-        if name.start < end < name.end:
-            end = name.end
-    inside = [(n.start - start, n.end - start) for n in names if start <= n.start < end]
+    inside = [
+        (max(name.start, start) - start, name.end - start)
+        for name in names
+        if name.start < end and name.end > start
+    ]
     excerpt = " ".join(mask_spans(text[start:end], inside).split())
     return ("…" if start else "") + excerpt + ("…" if end < len(text) else "")

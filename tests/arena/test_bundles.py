@@ -270,6 +270,10 @@ def move_stratum(files: Files) -> None:
         _each_battle(files, number, stratum="expert")
 
 
+def renumber_leaf(files: Files) -> None:
+    _each_battle(files, 0, leaf=1)
+
+
 def drop_battle(files: Files) -> None:
     _put(files, "allocation.jsonl", _rows(files, "allocation.jsonl")[:-1])
 
@@ -360,6 +364,7 @@ OWNER, DIGEST_CHECK, COUNT = "owner votes", "vote digest", "counts"
         (swap_contestant, {ROOT, COMMITMENT, MIRROR}),
         (foreign_contestant, {ALLOCATION, ROOT, COMMITMENT, MIRROR}),
         (move_stratum, {ROOT, COMMITMENT}),
+        (renumber_leaf, {ALLOCATION}),
         (drop_battle, {ROOT, COMMITMENT, MIRROR, COUNT}),
         (double_battle, {ALLOCATION, ROOT, COMMITMENT, MIRROR, COUNT}),
         (change_weights, {COMMITMENT}),

@@ -187,6 +187,23 @@ def test_scarce_entries_are_evened_out() -> None:
     assert _spread(pairs, combinations(names, 2)) == 0
 
 
+def test_patchy_entries_are_evened_out_by_exchange() -> None:
+    """Contexts of 2, 3 or 6 entries: taking the next due pair alone leaves spreads of 2 and 3."""
+    names = _names(6)
+    for number in range(8):
+        draw = SeededStream(SEED, f"patchy {number}")
+        contexts = [
+            ContextSpec(f"c{i}", "s", frozenset(draw.shuffled(names)[: (2, 3, 6)[draw.below(3)]]))
+            for i in range(30)
+        ]
+        by_id = {context.id: context.available for context in contexts}
+        slots = _plan(names, contexts, 30)
+        assert len(slots) == len(set(slots)) == 30
+        assert all({slot.x, slot.y} <= by_id[slot.context] for slot in slots)
+        pairs = Counter[object]((slot.x, slot.y) for slot in slots)
+        assert _spread(pairs, combinations(names, 2)) <= 1
+
+
 def test_a_single_bridge_is_used() -> None:
     names = _names(6)
     left, right = frozenset(names[:3]), frozenset(names[3:])
@@ -195,9 +212,10 @@ def test_a_single_bridge_is_used() -> None:
         *(ContextSpec(f"r{i}", "s", right) for i in range(20)),
         ContextSpec("bridge", "s", frozenset({"m00", "m05"})),
     ]
-    slots = _plan(names, contexts, 5)
-    assert PlannedSlot("bridge", "m00", "m05") in slots
-    assert len(components(names, [{slot.x, slot.y} for slot in slots])) == 1
+    for number in range(20):
+        slots = _plan(names, contexts, 5, bytes([number]) * 32)
+        assert PlannedSlot("bridge", "m00", "m05") in slots
+        assert len(components(names, [{slot.x, slot.y} for slot in slots])) == 1
 
 
 @pytest.mark.parametrize(
@@ -283,9 +301,9 @@ def _serve(seed: bytes, raters: int, contestants: int, votes: int) -> tuple[int,
 def test_sides_are_balanced_per_pair_and_per_rater() -> None:
     """6,000 coin flips would leave pairs of 22 votes 14 apart at worst, raters' cells 13."""
     per_pair, per_cell, total = _serve(SEED, raters=30, contestants=24, votes=6000)
-    assert per_pair <= 8
-    assert per_cell <= 8
-    assert total <= 30
+    assert per_pair <= 5
+    assert per_cell <= 5
+    assert total <= 16
 
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))

@@ -285,6 +285,8 @@ def test_excerpt_masks_the_hit_and_its_neighbours() -> None:
             excerpt = masked_excerpt(text, hits, hit, radius)
             assert MASK in excerpt
             assert not any(word in excerpt for word in ("Claude", "Chat", "GPT", "Open", "laud"))
+    middle = next(hit for hit in hits if text[hit.start : hit.end] == "ChatGPT")
+    assert masked_excerpt(text, hits, middle, 8) == f"…{MASK}, and {MASK} is by {MASK}…"
     short = "I am Claude."
     hits = PLAIN.screen(short)
     assert masked_excerpt(short, hits, hits[0]) == f"I am {MASK}."

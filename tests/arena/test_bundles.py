@@ -530,7 +530,8 @@ def test_a_lying_size_does_not_unpack_more(tmp_path: Path) -> None:
     raw = packed.getvalue().replace(struct.pack("<L", 30 << 20), struct.pack("<L", 10))
     path = tmp_path / "x.zip"
     path.write_bytes(raw)
-    assert zipfile.ZipFile(path).getinfo("votes.jsonl").file_size == 10
+    with zipfile.ZipFile(path) as archive:
+        assert archive.getinfo("votes.jsonl").file_size == 10
     assert verify_bundle.main([str(path)]) == 1
 
 

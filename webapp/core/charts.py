@@ -19,6 +19,7 @@ INK, MUTED, LINE, AXIS, ACCENT = "#1e1b22", "#5c5664", "#e0dbd4", "#857e8c", "#6
 HIGH, LOW, PAPER = "#1f5a96", "#a8500c", "#ffffff"
 FONT = "system-ui, 'PingFang SC', 'Noto Sans CJK SC', 'Microsoft YaHei', sans-serif"
 
+MOST = 1_000_000  # ratings beyond this are shown as infinite
 ROW = 32  # height of a row of the interval chart
 CELL = 48  # side of a cell of the heat map
 STRONGEST = 0.5  # opacity of a cell at 0 % or 100 %: its number stays readable
@@ -101,7 +102,7 @@ def interval_mark(row: IntervalRow, low: float, high: float) -> SafeString:
 
 def _mark_lines(row: IntervalRow, scale: Scale) -> list[tuple[float, float, float]]:
     """The interval, and the point as a line without length: a stretched picture keeps it round."""
-    if not isfinite(row.rating):
+    if not _drawable(row.rating):
         return []
     return [(scale(row.lo), scale(row.hi), 3), (scale(row.rating), scale(row.rating), 9)]
 
@@ -180,7 +181,7 @@ def _interval_row(row: IntervalRow, scale: Scale, y: float, left: float, plot: f
 
 
 def _interval(row: IntervalRow | HistoryPoint, scale: Scale, y: float) -> str:
-    if not isfinite(row.rating):
+    if not _drawable(row.rating):
         return ""
     x1, x2 = scale(row.lo), scale(row.hi)
     return _stroke("interval", x1, y, x2, y, ACCENT, 3) + _dot(scale(row.rating), y)
@@ -209,7 +210,7 @@ def _label(x: float, height: float, label: str) -> str:
 def _line(line: HistorySeries, k: int, n: int, across: Scale, scale: Scale) -> str:
     """One contestant's line; points of the same round stand side by side."""
     shift = (k - (n - 1) / 2) * min(4.0, 24 / n)
-    at = [(round(across(p.at) + shift, 1), p) for p in line.points if isfinite(p.rating)]
+    at = [(round(across(p.at) + shift, 1), p) for p in line.points if _drawable(p.rating)]
     path = " ".join(f"{x},{scale(p.rating)}" for x, p in at)
     dash = f' stroke-dasharray="{DASHES[k % 4]}"' if DASHES[k % 4] else ""
     marks = [_stroke("interval", x, scale(p.lo), x, scale(p.hi), ACCENT, 1) for x, p in at]
@@ -352,17 +353,22 @@ def _fit(text: str, limit: float) -> str:
     return kept + "…"
 
 
+def _drawable(value: float) -> bool:
+    """Whether a rating has a place on a scale: a number, and not beyond all measure."""
+    return abs(value) <= MOST
+
+
 def _number(value: float) -> str:
     if value != value:
         return "–"
-    if not isfinite(value):
+    if not _drawable(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:,.0f}".replace("-", "−")
 
 
 def _bounds(rows: Sequence[IntervalRow] | Sequence[HistoryPoint]) -> tuple[float, float]:
     """Smallest and largest finite value among ratings and bounds."""
-    values = [v for row in rows for v in (row.rating, row.lo, row.hi) if isfinite(v)]
+    values = [v for row in rows for v in (row.rating, row.lo, row.hi) if _drawable(v)]
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 

@@ -25,6 +25,7 @@ ESCAPED_CLOSERS = 20  # "\$" tolerated before the search for a closing "$" gives
 FORMULA_BUDGET = 20_000  # characters of formulas converted in one text; the rest stays literal
 
 _TEX = frozenset("\\^_{}=<>+")
+_HIDING = re.compile(r"\\(href|url|style|class|cssId)\b")  # their first argument is not shown
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -54,7 +55,9 @@ def formulas(md: MarkdownIt) -> None:
 
 
 def to_mathml(latex: str, *, display: bool) -> str | None:
-    """MathML markup of a formula, or None where it cannot be converted."""
+    """MathML markup of a formula, or None where it cannot be converted or would lose a part."""
+    if _HIDING.search(latex):
+        return None
     try:
         root = convert_to_element(latex, display="block" if display else "inline")
         for node in root.iter():

@@ -205,7 +205,7 @@ def _link_open(
     env: MutableMapping[str, Any],
 ) -> str:
     token = tokens[idx]
-    shown = "" if token.info == "auto" else str(token.attrGet("href") or "")
+    shown = "" if token.info == "auto" else _address(token, "href")
     env.setdefault("links", []).append(shown)
     return '<span class="link">'
 
@@ -217,7 +217,7 @@ def _link_close(
     options: OptionsDict,
     env: MutableMapping[str, Any],
 ) -> str:
-    return "</span>" + _address(env["links"].pop())
+    return f"</span>{env['links'].pop()}"
 
 
 def _image(
@@ -229,8 +229,12 @@ def _image(
 ) -> str:
     token = tokens[idx]
     alt = renderer.renderInlineAsText(token.children, options, env)
-    return f'<span class="image">{escape(alt)}{_address(str(token.attrGet("src") or ""))}</span>'
+    return f'<span class="image">{escape(alt)}{_address(token, "src")}</span>'
 
 
-def _address(url: str) -> str:
-    return f' <span class="url">({escape(url)})</span>' if url else ""
+def _address(token: Token, attribute: str) -> str:
+    """Address and title of a link or a picture, to read."""
+    shown = " – ".join(
+        str(token.attrs[name]) for name in (attribute, "title") if token.attrs.get(name)
+    )
+    return f' <span class="url">({escape(shown)})</span>' if shown else ""

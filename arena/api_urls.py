@@ -9,7 +9,11 @@ urlpatterns = [
     path("rounds/", results.RoundListView.as_view(), name="rounds"),
     path("rounds/<int:pk>/", results.RoundView.as_view(), name="round"),
     path("rounds/<int:pk>/protocol/", results.ProtocolView.as_view(), name="round_protocol"),
-    path("rounds/<int:pk>/leaderboard/", results.LeaderboardView.as_view(), name="round_leaderboard"),
+    path(
+        "rounds/<int:pk>/leaderboard/",
+        results.LeaderboardView.as_view(),
+        name="round_leaderboard",
+    ),
     path("rounds/<int:pk>/bundle/", results.BundleView.as_view(), name="round_bundle"),
     path("contestants/<int:pk>/history/", results.HistoryView.as_view(), name="history"),
     path("voting/rounds/", voting.OpenRoundsView.as_view(), name="voting_rounds"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -19,10 +21,14 @@ from arena.models import Round
 from arena.protocol import round_key
 from arena.selectors.leaderboard import Board, BoardRow
 from arena.selectors.sealed import bundle_input
+from arena.selectors.statements import axis_label, stratum_label, variant_label
+from webapp.core.charts import IntervalRow, interval_chart
 from webapp.core.errors import Refused
 
 FORMAT = "palate-leaderboard-1"
 SPOOL = 8 * 1024 * 1024  # a larger bundle goes to disk
+HEAD = 56  # height of the lines above a standalone chart
+FORBIDDEN = re.compile("[\x00-\x1f\ud800-\udfff\ufffe\uffff]")  # not allowed in XML
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 COLUMNS = (
     "round",
@@ -154,6 +160,76 @@ def row_data(row: BoardRow) -> dict[str, Any]:
         "both_bad_rate": row.both_bad_rate,
         "first": row.first,
     }
+
+
+# --- picture ----------------------------------------------------------------------------------
+
+
+def interval_rows(board: Board) -> list[IntervalRow]:
+    """The rows as charts take them: NaN where there is no rating, infinity where no bound."""
+    return [_interval_row(row) for row in board.rows]
+
+
+def _interval_row(row: BoardRow) -> IntervalRow:
+    rating = float("nan") if row.rating is None else row.rating
+    lo, hi = row.lo, row.hi
+    if lo is None and hi is None:  # no interval at all: the point alone
+        lo = hi = rating
+    return IntervalRow(
+        rank=row.rank,
+        name=row.contestant,
+        rating=rating,
+        lo=float("-inf") if lo is None else lo,
+        hi=float("inf") if hi is None else hi,
+        votes=row.votes,
+    )
+
+
+def picture_title(board: Board) -> str:
+    """What the picture shows, in one line; a simulated round says so first."""
+    parts = [_("SIMULATED VOTES")] if board.simulated else []
+    parts += [
+        board.round.name,
+        axis_label(board.axis),
+        stratum_label(board.stratum),
+        variant_label(board.variant),
+    ]
+    return " · ".join(parts)
+
+
+def leaderboard_svg(board: Board) -> str:
+    """A picture that stands on its own, with its title and source written into it."""
+    title = picture_title(board)
+    chart = interval_chart(interval_rows(board), title=title, standalone=True)
+    sizes = re.search(r' width="(\d+)" height="(\d+)"', chart)
+    assert sizes is not None, "every chart states its size"
+    width, height = int(sizes[1]), int(sizes[2])
+    unsealed = board.round.unsealed_at
+    source = _("Palate · unsealed %(date)s · commitment %(code)s…") % {
+        "date": unsealed.date().isoformat() if unsealed else "–",
+        "code": board.round.commitment[:16],
+    }
+    head = _svg_line(title, width, 24, 15, "#1e1b22") + _svg_line(source, width, 46, 12, "#5c5664")
+    frame = f'width="{width}" height="{height + HEAD}" viewBox="0 0 {width} {height + HEAD}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {frame} aria-label="{_xml(title)}" '
+        f'font-family="system-ui, sans-serif"><title>{_xml(title)}</title>'
+        f'<rect width="{width}" height="{height + HEAD}" fill="#ffffff"/>{head}'
+        f'<g transform="translate(0 {HEAD})">{chart}</g></svg>'
+    )
+
+
+def _svg_line(text: str, width: int, y: int, size: int, colour: str) -> str:
+    """One line of text, squeezed only where it would not fit."""
+    room = width - 32
+    squeeze = f' textLength="{room}" lengthAdjust="spacingAndGlyphs"'
+    long = sum(1.0 if ord(c) > 0x2E7F else 0.56 for c in text) * size > room
+    place = f'x="16" y="{y}" font-size="{size}" fill="{colour}"'
+    return f"<text {place}{squeeze if long else ''}>{_xml(text)}</text>"
+
+
+def _xml(text: str) -> str:
+    return escape(FORBIDDEN.sub("", text))
 
 
 # --- bundle -----------------------------------------------------------------------------------

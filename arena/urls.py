@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from arena.views import ballots, rounds
+from arena.views import ballots, evidence, leaderboard, rounds
 
 app_name = "arena"
 urlpatterns = [
@@ -28,4 +28,15 @@ urlpatterns = [
     path("rounds/<int:pk>/cancel/", rounds.cancel, name="cancel"),
     path("rounds/<int:pk>/close/", rounds.close, name="close"),
     path("rounds/<int:pk>/approve/", rounds.approve, name="approve"),
+    path("leaderboard/", leaderboard.leaderboard, name="leaderboard"),
+    path("leaderboard/history/", leaderboard.history, name="history"),
+    path("leaderboard/methodology/", leaderboard.methodology, name="methodology"),
+    path("leaderboard/verify_bundle.py", evidence.verify_script, name="verify_script"),
+    path("leaderboard/<int:pk>/heatmap/", leaderboard.heatmap, name="heatmap"),
+    path("leaderboard/<int:pk>/verify/", evidence.verify, name="verify"),
+    path("leaderboard/<int:pk>/board.csv", leaderboard.leaderboard_csv, name="leaderboard_csv"),
+    path("leaderboard/<int:pk>/board.json", leaderboard.leaderboard_json, name="leaderboard_json"),
+    path("leaderboard/<int:pk>/board.svg", leaderboard.leaderboard_svg, name="leaderboard_svg"),
+    path("leaderboard/<int:pk>/bundle.zip", evidence.bundle, name="bundle"),
+    path("leaderboard/<int:pk>/votes.jsonl", evidence.votes_file, name="votes_file"),
 ]

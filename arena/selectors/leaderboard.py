@@ -132,7 +132,8 @@ def read_board(
 ) -> Board:
     """One board of an unsealed round in two queries; InvalidInput names a choice that fails."""
     _check_unsealed(round_)
-    snapshot = _snapshots(round_, [variant]).get(variant)
+    found = _snapshots(round_, [variant]) if variant in Variant.values else {}
+    snapshot = found.get(variant)
     if snapshot is None:
         raise InvalidInput(_("There are no such ratings of this round."), field="variant")
     results = snapshot.details["results"]

@@ -1,0 +1,365 @@
+"""The leaderboard: results of unsealed rounds for everybody whom the setting lets in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.cache import patch_cache_control, patch_vary_headers
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+
+from arena import exports
+from arena.enums import COMPOSITE, Axis, Variant
+from arena.models import Round
+from arena.selectors import history as past
+from arena.selectors import leaderboard as select
+from arena.selectors import statements as say
+from webapp.accounts.enums import Role
+from webapp.core.charts import (
+    HistoryPoint,
+    HistorySeries,
+    heat_map,
+    history_chart,
+    interval_mark,
+    mark_range,
+)
+
+FRESH_SECONDS = 300
+View = Callable[..., HttpResponseBase]
+
+
+def readers(view: View) -> View:
+    """Let everybody in, or everybody with an account, as LEADERBOARD_PUBLIC says."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not select.may_read(request.user):
+            return redirect_to_login(request.get_full_path())
+        return view(request, *args, **kwargs)
+
+    guarded.allowed_roles = tuple(Role)  # type: ignore[attr-defined]
+    return login_not_required(guarded)
+
+
+def lasting(response: HttpResponseBase) -> HttpResponseBase:
+    """Results of an unsealed round do not change: let caches keep them for a while."""
+    public = settings.LEADERBOARD_PUBLIC
+    patch_cache_control(response, public=public, private=not public, max_age=FRESH_SECONDS)
+    if not public:
+        patch_vary_headers(response, ["Cookie"])
+    return response
+
+
+def _page(request: HttpRequest, template: str, context: Mapping[str, Any]) -> HttpResponse:
+    """A page holds the reader's name and language, so only his own browser may keep it."""
+    response = render(request, template, dict(context))
+    patch_cache_control(response, private=True, max_age=0, must_revalidate=True)
+    return response
+
+
+def _choices(request: HttpRequest) -> dict[str, str]:
+    return {
+        "axis": request.GET.get("axis", ""),
+        "stratum": request.GET.get("stratum", ""),
+        "variant": request.GET.get("variant", "") or Variant.ALL.value,
+    }
+
+
+def _chosen_round(request: HttpRequest, rounds: list[Round]) -> Round | None:
+    """The round that was asked for, else the newest unsealed one."""
+    wanted = request.GET.get("round", "")
+    if not wanted:
+        return rounds[0] if rounds else None
+    pk = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 18 else 0
+    return next((row for row in rounds if row.pk == pk), None) or select.access_results(
+        request.user, pk
+    )
+
+
+# --- the board --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table, ready to read."""
+
+    rank: str
+    name: str
+    first: bool
+    rating: str
+    interval: str
+    mark: SafeString
+    votes: str
+    ties: str
+    both_bad: str
+
+
+@dataclass(frozen=True)
+class Tab:
+    label: str
+    url: str
+    current: bool
+
+
+@readers
+@require_safe
+def leaderboard(request: HttpRequest) -> HttpResponse:
+    """One board: the newest unsealed round on the overall axis unless something else is chosen."""
+    rounds = list(select.unsealed_rounds())
+    round_ = _chosen_round(request, rounds)
+    if round_ is None:
+        return _page(request, "arena/leaderboard.html", {"board": None})
+    board = select.read_board(round_, **_choices(request))
+    context = {
+        **_shared(board),
+        "rounds": rounds,
+        "lines": _lines(board),
+        "tabs": _tabs(board, reverse("arena:leaderboard")),
+        "picture": exports.picture_title(board),
+    }
+    return _page(request, "arena/leaderboard.html", context)
+
+
+def _shared(board: select.Board) -> dict[str, Any]:
+    """What the pages of one board have in common."""
+    return {
+        "board": board,
+        "round": board.round,
+        "sentences": say.board_sentences(board),
+        "strata": [(stratum, say.stratum_label(stratum)) for stratum in board.strata],
+        "variants": Variant.choices,
+        "axis_label": say.axis_label(board.axis),
+        "stratum_label": say.stratum_label(board.stratum),
+        "variant_label": say.variant_label(board.variant),
+        "confidence": round(100 * float(board.snapshot.spec.get("confidence", 0.95))),
+        "query": _query(board),
+    }
+
+
+def _query(board: select.Board, **changes: str) -> str:
+    chosen = {"axis": board.axis, "stratum": board.stratum, "variant": board.variant, **changes}
+    return urlencode(chosen)
+
+
+def _tabs(board: select.Board, path: str) -> list[Tab]:
+    """One link per axis; the stratum is kept where the axis has it."""
+    results = board.snapshot.details["results"]
+    tabs = []
+    for axis in board.axes:
+        stratum = board.stratum if board.stratum in results[axis] else ""
+        query = _query(board, axis=axis, stratum=stratum)
+        url = f"{path}?round={board.round.pk}&{query}"
+        tabs.append(Tab(say.axis_label(axis), url, axis == board.axis))
+    return tabs
+
+
+def _lines(board: select.Board) -> list[Line]:
+    rows = exports.interval_rows(board)
+    low, high = mark_range(rows)
+    return [
+        Line(
+            rank=row.rank,
+            name=row.contestant,
+            first=row.first,
+            rating=_points(row.rating),
+            interval=_interval(row.lo, row.hi),
+            mark=interval_mark(drawn, low, high),
+            votes=f"{row.votes:,}",
+            ties=_percent(row.tie_rate),
+            both_bad=_percent(row.both_bad_rate),
+        )
+        for row, drawn in zip(board.rows, rows, strict=True)
+    ]
+
+
+def _points(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}".replace("-", "−")
+
+
+def _interval(lo: float | None, hi: float | None) -> str:
+    """Bounds on the Elo scale; an end that the votes leave open is written as …"""
+    if lo is None and hi is None:
+        return "–"
+    return f"{'…' if lo is None else _points(lo)} – {'…' if hi is None else _points(hi)}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+@readers
+@require_safe
+def heatmap(request: HttpRequest, pk: int) -> HttpResponse:
+    """Who won how often against whom."""
+    round_ = select.access_results(request.user, pk)
+    board = select.read_board(round_, **_choices(request))
+    fractions, battles = board.result["win_fraction"], board.result["battles"]
+    table = [
+        [name, *(_cell(fractions[i][j], battles[i][j], i == j) for j in range(len(board.names)))]
+        for i, name in enumerate(board.names)
+    ]
+    context = {
+        **_shared(board),
+        "chart": heat_map(board.names, fractions, battles, title=exports.picture_title(board)),
+        "columns": ["", *board.names],
+        "table": table,
+        "tabs": _tabs(board, reverse("arena:heatmap", args=[pk])),
+    }
+    return _page(request, "arena/heatmap.html", context)
+
+
+def _cell(share: float | None, battles: int, diagonal: bool) -> str:
+    if diagonal:
+        return ""
+    return "–" if share is None else f"{_percent(share)} / {battles:,}"
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def _boards(request: HttpRequest, round_: Round) -> list[select.Board]:
+    """The boards that the query names; without a query all of the round."""
+    return select.read_boards(
+        round_,
+        axis=request.GET.get("axis", ""),
+        stratum=request.GET.get("stratum"),
+        variant=request.GET.get("variant", ""),
+    )
+
+
+@readers
+@require_safe
+def leaderboard_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """The boards of a round as CSV."""
+    round_ = select.access_results(request.user, pk)
+    lines = exports.leaderboard_csv(_boards(request, round_))
+    response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = _attachment(round_, "leaderboard.csv")
+    return lasting(response)
+
+
+@readers
+@require_safe
+def leaderboard_json(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """The boards of a round with matrices and notes as JSON."""
+    round_ = select.access_results(request.user, pk)
+    data = exports.leaderboard_json(round_, _boards(request, round_))
+    response = JsonResponse(data, json_dumps_params={"ensure_ascii": False, "allow_nan": False})
+    response["Content-Disposition"] = _attachment(round_, "leaderboard.json")
+    return lasting(response)
+
+
+def _attachment(round_: Round, what: str) -> str:
+    return f'attachment; filename="{exports.file_name(round_, what)}"'
+
+
+@readers
+@require_safe
+def leaderboard_svg(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """One board as a picture that other sites may show."""
+    round_ = select.access_results(request.user, pk)
+    board = select.read_board(round_, **_choices(request))
+    response = HttpResponse(
+        exports.leaderboard_svg(board), content_type="image/svg+xml; charset=utf-8"
+    )
+    response["Cross-Origin-Resource-Policy"] = "cross-origin"
+    patch_vary_headers(response, ["Cookie", "Accept-Language"])
+    return lasting(response)
+
+
+# --- history and method -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Rounds on one scale: a chart where there are several, a table always."""
+
+    chart: SafeString | None
+    columns: list[past.HistoryRound]
+    rows: list[tuple[str, list[str]]]
+
+
+@readers
+@require_safe
+def history(request: HttpRequest) -> HttpResponse:
+    """Ratings over rounds, on one scale only where rounds share contestants."""
+    wanted = request.GET.get("axis", "")
+    axis = wanted if wanted in select.AXES else COMPOSITE
+    simulated = request.GET.get("votes", "") == "simulated"
+    found = past.read_history(axis, simulated=simulated)
+    context = {
+        "history": found,
+        "chains": _chains(found),
+        "notes": say.note_sentences(found.notes),
+        "simulated": simulated,
+        "simulated_sentence": say.simulated_sentence(),
+        "has_simulated": past.has_simulated_rounds(),
+        "tabs": [
+            Tab(
+                say.axis_label(name),
+                "?" + urlencode({"axis": name, "votes": "simulated" if simulated else ""}),
+                name == axis,
+            )
+            for name in (COMPOSITE, *Axis.values)
+        ],
+        "axis": axis,
+        "axis_label": say.axis_label(axis),
+    }
+    return _page(request, "arena/history.html", context)
+
+
+def _chains(found: past.RatingHistory) -> list[Chain]:
+    return [_chain(found, number) for number in sorted({row.chain for row in found.rounds})]
+
+
+def _chain(found: past.RatingHistory, number: int) -> Chain:
+    columns = [row for row in found.rounds if row.chain == number]
+    place = {row.id: at for at, row in enumerate(columns)}
+    by_name: dict[str, dict[int, past.HistoryRow]] = {}
+    for entry in found.rows:
+        if entry.chain == number:
+            by_name.setdefault(entry.row.contestant, {})[place[entry.round_id]] = entry
+    series = [
+        HistorySeries(name, [_point(at, entry) for at, entry in sorted(entries.items())])
+        for name, entries in by_name.items()
+    ]
+    chart = history_chart([row.label for row in columns], series) if len(columns) > 1 else None
+    rows = [
+        (name, [_cell_of(entries.get(at)) for at in range(len(columns))])
+        for name, entries in by_name.items()
+    ]
+    return Chain(chart, columns, rows)
+
+
+def _point(at: int, entry: past.HistoryRow) -> HistoryPoint:
+    rating = float("nan") if entry.joined_rating is None else entry.joined_rating
+    lo = rating if entry.joined_lo is None else entry.joined_lo
+    hi = rating if entry.joined_hi is None else entry.joined_hi
+    return HistoryPoint(at, rating, lo, hi)
+
+
+def _cell_of(entry: past.HistoryRow | None) -> str:
+    if entry is None or entry.joined_rating is None:
+        return "–"
+    bounds = _interval(entry.joined_lo, entry.joined_hi)
+    return f"{_points(entry.joined_rating)} ({bounds})"
+
+
+@readers
+@require_safe
+def methodology(request: HttpRequest) -> HttpResponse:
+    """How ratings are made, what they cannot say, and how to check them."""
+    newest = select.unsealed_rounds().first()
+    context = {"approvals": settings.UNSEAL_APPROVALS, "newest": newest}
+    return _page(request, "arena/methodology.html", context)

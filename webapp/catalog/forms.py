@@ -8,32 +8,30 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.template.defaultfilters import filesizeformat
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from webapp.accounts.models import User
 from webapp.catalog.enums import FEATURE_VALUE_LENGTH, STRATUM_FEATURES
 from webapp.catalog.formats import FORMATS
 
-_T = gettext_lazy
-
 
 class PersonaForm(forms.Form):
     pseudonym = forms.CharField(
-        label=_T("Pseudonym"), max_length=64, help_text=_T("Not the person's name.")
+        label=_("Pseudonym"), max_length=64, help_text=_("Not the person's name.")
     )
-    summary = forms.CharField(label=_T("Summary"), widget=forms.Textarea(attrs={"rows": 3}))
+    summary = forms.CharField(label=_("Summary"), widget=forms.Textarea(attrs={"rows": 3}))
     owner = forms.ModelChoiceField(
-        label=_T("Owner"),
+        label=_("Owner"),
         queryset=User.objects.none(),
         required=False,
-        help_text=_T("The person behind it, if he votes himself: such votes are marked."),
+        help_text=_("The person behind it, if he votes himself: such votes are marked."),
     )
     consent_scope = forms.CharField(
-        label=_T("Consent given for"),
+        label=_("Consent given for"),
         max_length=100,
         required=False,
-        help_text=_T("What the person agreed to. Leave it empty if there is no person behind it."),
+        help_text=_("What the person agreed to. Leave it empty if there is no person behind it."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -52,14 +50,14 @@ class PersonaForm(forms.Form):
 
 
 def summary_help() -> str:
-    return _("What raters see of the person: at most %(limit)s characters.") % {
+    return gettext("What raters see of the person: at most %(limit)s characters.") % {
         "limit": settings.PERSONA_SUMMARY_LIMIT
     }
 
 
 class VersionForm(forms.Form):
-    summary = forms.CharField(label=_T("New summary"), widget=forms.Textarea(attrs={"rows": 3}))
-    reason = forms.CharField(label=_T("Why it changed"), max_length=200, required=False)
+    summary = forms.CharField(label=_("New summary"), widget=forms.Textarea(attrs={"rows": 3}))
+    reason = forms.CharField(label=_("Why it changed"), max_length=200, required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -67,13 +65,13 @@ class VersionForm(forms.Form):
 
 
 class ConsentForm(forms.Form):
-    scope = forms.CharField(label=_T("Consent given for"), max_length=100)
+    scope = forms.CharField(label=_("Consent given for"), max_length=100)
 
 
 class PromptFilterForm(forms.Form):
-    text = forms.CharField(label=_T("Contains"), max_length=100, required=False)
-    category = forms.ChoiceField(label=_T("Category"), required=False)
-    language = forms.ChoiceField(label=_T("Language"), required=False)
+    text = forms.CharField(label=_("Contains"), max_length=100, required=False)
+    category = forms.ChoiceField(label=_("Category"), required=False)
+    language = forms.ChoiceField(label=_("Language"), required=False)
 
     def __init__(
         self, *args: Any, categories: list[str], languages: list[str], **kwargs: Any
@@ -82,30 +80,30 @@ class PromptFilterForm(forms.Form):
         for name, values in (("category", categories), ("language", languages)):
             field = self.fields[name]
             assert isinstance(field, forms.ChoiceField)
-            field.choices = [("", _("all")), *((value, value) for value in values)]
+            field.choices = [("", gettext("all")), *((value, value) for value in values)]
 
 
 class PromptForm(forms.Form):
-    text = forms.CharField(label=_T("Question"), widget=forms.Textarea(attrs={"rows": 6}))
-    category = forms.CharField(label=_T("Category"), max_length=64, required=False)
+    text = forms.CharField(label=_("Question"), widget=forms.Textarea(attrs={"rows": 6}))
+    category = forms.CharField(label=_("Category"), max_length=64, required=False)
     language = forms.CharField(
-        label=_T("Language"), max_length=16, required=False, help_text=_T("Such as “en” or “zh”.")
+        label=_("Language"), max_length=16, required=False, help_text=_("Such as “en” or “zh”.")
     )
 
 
 class UploadForm(forms.Form):
     """`key` makes a double click one upload."""
 
-    file = forms.FileField(label=_T("File"), max_length=1000)
-    format = forms.ChoiceField(label=_T("Format"), required=False)
+    file = forms.FileField(label=_("File"), max_length=1000)
+    format = forms.ChoiceField(label=_("Format"), required=False)
     key = forms.UUIDField(widget=forms.HiddenInput, initial=uuid.uuid4)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["format"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", _("as the file looks")), *((name, name) for name in FORMATS)]
-        self.fields["file"].help_text = _("At most %(size)s, UTF-8.") % {
+        field.choices = [("", gettext("as the file looks")), *((name, name) for name in FORMATS)]
+        self.fields["file"].help_text = gettext("At most %(size)s, UTF-8.") % {
             "size": filesizeformat(settings.UPLOAD_LIMIT)
         }
 
@@ -113,7 +111,7 @@ class UploadForm(forms.Form):
         upload = self.cleaned_data["file"]
         if upload.size > settings.UPLOAD_LIMIT:
             raise forms.ValidationError(
-                _("The file has %(size)s; at most %(limit)s are allowed.")
+                gettext("The file has %(size)s; at most %(limit)s are allowed.")
                 % {
                     "size": filesizeformat(upload.size),
                     "limit": filesizeformat(settings.UPLOAD_LIMIT),

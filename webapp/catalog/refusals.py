@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, override
+from django.utils.translation import gettext, override
+from django.utils.translation import gettext_lazy as _
 
 from webapp.catalog.formats.rows import FormatError, Refusal
 
@@ -16,107 +16,106 @@ class Explanation(NamedTuple):
     right: str
 
 
-_T = gettext_lazy
 ROWS: dict[str, tuple[Any, Any]] = {
     "json": (
-        _T("This is not valid JSON: %(detail)s."),
-        _T("One complete JSON object on this line."),
+        _("This is not valid JSON: %(detail)s."),
+        _("One complete JSON object on this line."),
     ),
     "rest": (
-        _T("The list breaks here (%(detail)s), so nothing after this place was read."),
-        _T("Repair the JSON at this place and import the file again; known rows are left alone."),
+        _("The list breaks here (%(detail)s), so nothing after this place was read."),
+        _("Repair the JSON at this place and import the file again; known rows are left alone."),
     ),
     "rest_long": (
-        _T("One item is larger than %(limit)s kB, so nothing after this place was read."),
-        _T("Items of at most %(limit)s kB."),
+        _("One item is larger than %(limit)s kB, so nothing after this place was read."),
+        _("Items of at most %(limit)s kB."),
     ),
     "line_long": (
-        _T("The line is longer than %(limit)s kB."),
-        _T("Lines of at most %(limit)s kB."),
+        _("The line is longer than %(limit)s kB."),
+        _("Lines of at most %(limit)s kB."),
     ),
-    "utf8": (_T("This is not valid UTF-8."), _T("A file saved as UTF-8.")),
+    "utf8": (_("This is not valid UTF-8."), _("A file saved as UTF-8.")),
     "nul": (
-        _T("A NUL character stands at position %(position)s; no database keeps it."),
-        _T("Text without U+0000."),
+        _("A NUL character stands at position %(position)s; no database keeps it."),
+        _("Text without U+0000."),
     ),
     "surrogate": (
-        _T("Half of a surrogate pair stands alone at position %(position)s."),
-        _T(r"Both halves (like \ud83d\ude00), or the character itself."),
+        _("Half of a surrogate pair stands alone at position %(position)s."),
+        _(r"Both halves (like \ud83d\ude00), or the character itself."),
     ),
-    "number": (_T("%(value)s is not a finite number."), _T("A finite number.")),
+    "number": (_("%(value)s is not a finite number."), _("A finite number.")),
     "duplicate_key": (
-        _T("The key “%(name)s” stands twice in one object."),
-        _T("Each key once."),
+        _("The key “%(name)s” stands twice in one object."),
+        _("Each key once."),
     ),
-    "type": (_T("This is %(found)s."), _T("Here belongs: %(wanted)s.")),
-    "missing": (_T("The field is missing."), _T("Give this field.")),
-    "empty": (_T("The field is empty."), _T("A text with something to read.")),
+    "type": (_("This is %(found)s."), _("Here belongs: %(wanted)s.")),
+    "missing": (_("The field is missing."), _("Give this field.")),
+    "empty": (_("The field is empty."), _("A text with something to read.")),
     "long": (
-        _T("The text has %(count)s characters; at most %(limit)s are allowed."),
-        _T("At most %(limit)s characters."),
+        _("The text has %(count)s characters; at most %(limit)s are allowed."),
+        _("At most %(limit)s characters."),
     ),
     "range": (
-        _T("%(found)s is out of range."),
-        _T("A whole number from %(low)s to %(high)s."),
+        _("%(found)s is out of range."),
+        _("A whole number from %(low)s to %(high)s."),
     ),
-    "choice": (_T("“%(found)s” is not known here."), _T("One of: %(allowed)s.")),
+    "choice": (_("“%(found)s” is not known here."), _("One of: %(allowed)s.")),
     "slug": (
-        _T("“%(found)s” is not a short word."),
-        _T("Letters, digits, “-”, “_”, “.” and “+”, without spaces."),
+        _("“%(found)s” is not a short word."),
+        _("Letters, digits, “-”, “_”, “.” and “+”, without spaces."),
     ),
-    "unknown_field": (_T("This field is not known."), _T("One of: %(allowed)s.")),
+    "unknown_field": (_("This field is not known."), _("One of: %(allowed)s.")),
     "unknown_feature": (
-        _T("Nothing else about a person is kept than the listed features."),
-        _T("One of: %(allowed)s."),
+        _("Nothing else about a person is kept than the listed features."),
+        _("One of: %(allowed)s."),
     ),
     "last_turn": (
-        _T("The last turn is by “%(found)s”."),
-        _T("The last turn of a prompt is the user's."),
+        _("The last turn is by “%(found)s”."),
+        _("The last turn of a prompt is the user's."),
     ),
     "slot_conflict": (
-        _T("This contestant has another answer to this prompt, persona and draw already."),
-        _T("The same text, another draw number, or another contestant version."),
+        _("This contestant has another answer to this prompt, persona and draw already."),
+        _("The same text, another draw number, or another contestant version."),
     ),
     "withdrawn": (
-        _T("This persona's consent was withdrawn."),
-        _T("Leave the persona out; withdrawn consent is final."),
+        _("This persona's consent was withdrawn."),
+        _("Leave the persona out; withdrawn consent is final."),
     ),
     "feature_conflict": (
-        _T("The persona has %(name)s = “%(known)s” here; the row says “%(found)s”."),
-        _T("The known value, or another pseudonym."),
+        _("The persona has %(name)s = “%(known)s” here; the row says “%(found)s”."),
+        _("The known value, or another pseudonym."),
     ),
     "contestant_conflict": (
-        _T("This contestant is known with other settings (%(names)s)."),
-        _T("The known settings, or another version name."),
+        _("This contestant is known with other settings (%(names)s)."),
+        _("The known settings, or another version name."),
     ),
     "contestant_kind": (
-        _T("This contestant's answers are made here (%(kind)s) and cannot be imported."),
-        _T("Another name or version."),
+        _("This contestant's answers are made here (%(kind)s) and cannot be imported."),
+        _("Another name or version."),
     ),
 }
 
 FILES: dict[str, Any] = {
-    "empty": _T("The file is empty."),
-    "utf16": _T("The file is UTF-16. Save it as UTF-8."),
-    "unknown": _T("The format cannot be told from the file. Choose one of: %(formats)s."),
-    "no_format": _T("There is no format “%(name)s”. Choose one of: %(formats)s."),
-    "wrong": _T("This file looks like %(found)s, not like %(wanted)s."),
-    "a_list": _T("This file is a JSON list, which %(wanted)s is not."),
-    "not_list": _T("This file is not a JSON list, which %(wanted)s is."),
-    "no_key": _T("The outer object lacks “%(name)s” in the form that this format needs."),
-    "json": _T("Line %(line)s, column %(column)s: not valid JSON (%(detail)s)."),
-    "gone": _T("The file is no longer there. Upload it again."),
-    "changed": _T("The file was changed after the import had begun. Import it anew."),
+    "empty": _("The file is empty."),
+    "utf16": _("The file is UTF-16. Save it as UTF-8."),
+    "unknown": _("The format cannot be told from the file. Choose one of: %(formats)s."),
+    "no_format": _("There is no format “%(name)s”. Choose one of: %(formats)s."),
+    "wrong": _("This file looks like %(found)s, not like %(wanted)s."),
+    "a_list": _("This file is a JSON list, which %(wanted)s is not."),
+    "not_list": _("This file is not a JSON list, which %(wanted)s is."),
+    "no_key": _("The outer object lacks “%(name)s” in the form that this format needs."),
+    "json": _("Line %(line)s, column %(column)s: not valid JSON (%(detail)s)."),
+    "gone": _("The file is no longer there. Upload it again."),
+    "changed": _("The file was changed after the import had begun. Import it anew."),
 }
 
 
 def explain(code: str, params: Mapping[str, str]) -> Explanation:
-    reason, right = ROWS.get(code, (_T("The row cannot be used."), ""))
+    reason, right = ROWS.get(code, (_("The row cannot be used."), ""))
     return Explanation(str(reason) % params, str(right) % params if right else "")
 
 
 def explain_file(error: FormatError) -> str:
-    return str(FILES.get(error.code, _T("The file cannot be read."))) % error.params
+    return str(FILES.get(error.code, _("The file cannot be read."))) % error.params
 
 
 def explain_failure(failure: Mapping[str, Any]) -> str:
@@ -143,7 +142,7 @@ def as_error_line(refusal: Refusal, file_name: str) -> dict[str, Any]:
 def explained(record: Mapping[str, Any]) -> dict[str, Any]:
     """A kept refusal with its sentences in the reader's language."""
     reason, right = explain(record["code"], record["params"])
-    where = _("line %(line)s, column %(column)s") % record
+    where = gettext("line %(line)s, column %(column)s") % record
     if record.get("item"):
-        where = _("item %(item)s, line %(line)s") % record
+        where = gettext("item %(item)s, line %(line)s") % record
     return {**record, "reason": reason, "right": right, "where": where}

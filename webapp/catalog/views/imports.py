@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -120,15 +119,16 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 @admin_only
 @never_cache
 @require_GET
-def errors(request: HttpRequest, pk: int) -> HttpResponseBase:
+def errors(request: HttpRequest, pk: int) -> HttpResponse:
     """The refused rows as JSON Lines."""
     run = get_object_or_404(ImportRun, pk=pk)
     path = uploads.errors_path(run.pk)
     if not path.exists():
         raise Http404
-    return FileResponse(
+    response = FileResponse(
         path.open("rb"),
         as_attachment=True,
         filename=f"import-{run.pk}-refused.jsonl",
         content_type="application/x-ndjson; charset=utf-8",
     )
+    return cast(HttpResponse, response)

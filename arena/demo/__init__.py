@@ -1,0 +1,1 @@
+"""Demo data of our own making: people, personas, topics, six styles of answering, two rounds."""

@@ -1,0 +1,151 @@
+"""Simulated votes: through the same leases and votes as people, on rounds sealed as simulated only."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from django.contrib.auth.hashers import make_password
+from django.db import transaction
+
+from arena.enums import AssignmentState, RoundState, Variant
+from arena.models import Assignment, Rating, Round
+from arena.services import leases, votes
+from arena.simulation import SimulatedRater, Strengths, Temperament, rank_correlation
+from webapp.accounts.enums import Role
+from webapp.accounts.models import User
+from webapp.core.errors import InvalidInput, Refused
+
+NAME = "sim-rater-{n:02d}"
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What to simulate. `votes` counts all votes of the round, those of an earlier run included."""
+
+    raters: int
+    votes: int
+    seed: int = 1
+    temperament: Temperament = Temperament()
+
+
+def make_simulated_raters(n: int) -> list[User]:
+    """Accounts that vote in simulations. Nobody can log in to them: they have no password."""
+    names = [NAME.format(n=number) for number in range(1, n + 1)]
+    known = set(User.objects.filter(username__in=names).values_list("username", flat=True))
+    User.objects.bulk_create(
+        User(
+            username=name,
+            role=Role.RATER,
+            password=make_password(None),
+            preferences={"simulated": True},
+        )
+        for name in names
+        if name not in known
+    )
+    found = User.objects.filter(username__in=names, preferences__simulated=True)
+    if found.count() != n:
+        raise Refused("A person's account has the name of a simulated rater.", code="taken")
+    return list(found.order_by("username"))
+
+
+def check_simulated(round_: Round) -> None:
+    """Raise unless the round was sealed as simulated: real rounds hold people's votes alone."""
+    if not round_.simulated:
+        raise Refused(
+            f"Round {round_.pk} (“{round_}”) is not sealed as simulated, so only people vote in it. "
+            "Compose a round with simulated votes instead.",
+            code="not_simulated",
+        )
+
+
+def simulated_raters(round_: Round, wanted: int) -> list[User]:
+    """The first `wanted` simulated accounts among the raters of the round."""
+    rows = User.objects.filter(
+        pk__in=round_.round_raters.values("user"), preferences__simulated=True
+    ).order_by("username")
+    found = list(rows[:wanted])
+    if len(found) < wanted:
+        raise InvalidInput(
+            f"The round has {len(found)} simulated raters, {wanted} were asked for. Raters are "
+            "fixed when a round opens: make accounts first (simulate_raters --make-raters "
+            f"{wanted}) and choose them in a new round.",
+            field="raters",
+        )
+    return found
+
+
+def vote_count(round_: Round) -> int:
+    return round_.assignments.filter(state=AssignmentState.VOTED).count()
+
+
+def simulate_votes(
+    *,
+    round_: Round,
+    strengths: Strengths,
+    simulation: Simulation,
+    on_vote: Callable[[], object] = lambda: None,
+) -> int:
+    """Let the raters take turns until the round has the votes asked for. Number of new votes.
+
+    Goes on where an interrupted run stopped; the same seed gives the same verdict on a battle.
+    Raises Refused for rounds that are not simulated, and InvalidInput for too few raters.
+    """
+    check_simulated(round_)
+    users = simulated_raters(round_, simulation.raters)
+    people = {
+        user.pk: SimulatedRater(user.username, simulation.seed, simulation.temperament)
+        for user in users
+    }
+    missing = simulation.votes - vote_count(round_)
+    given, waiting = 0, deque(users)
+    while waiting and given < missing:
+        user = waiting.popleft()
+        if _vote_once(round_, user, people[user.pk], strengths):
+            given += 1
+            waiting.append(user)
+            on_vote()
+    return given
+
+
+def _vote_once(round_: Round, user: User, person: SimulatedRater, strengths: Strengths) -> bool:
+    """Take the next battle and vote on it. False: nothing is left for this rater."""
+    with transaction.atomic():
+        row = leases.current_ballot(user=user, round_=round_)
+        if row is None:
+            return False
+        left, right, battle = _sides(row)
+        ballot = votes.Ballot(
+            verdicts=person.verdicts(strengths, left, right, battle),
+            active_ms=person.active_ms(battle),
+        )
+        votes.cast_vote(user=user, token=row.token, ballot=ballot)
+    return True
+
+
+def _sides(row: Assignment) -> tuple[str, str, str]:
+    """Contestants left and right, and a name of the battle that a second run finds again."""
+    full = Assignment.objects.select_related(
+        "battle", "slot__x__contestant", "slot__y__contestant"
+    ).get(pk=row.pk)
+    x, y = str(full.slot.x.contestant), str(full.slot.y.contestant)
+    left, right = (x, y) if full.battle.left_is_x else (y, x)
+    return left, right, full.battle.public_id
+
+
+def recovered(round_: Round, strengths: Strengths) -> dict[str, float]:
+    """Rank correlation of the ratings with the planted strengths, per axis."""
+    check_simulated(round_)
+    if round_.state not in (RoundState.CLOSED, RoundState.UNSEALED):
+        raise Refused("The round is not closed yet, so it has no ratings.", code="not_closed")
+    return {
+        axis: rank_correlation(values, _found(round_, axis)) for axis, values in strengths.items()
+    }
+
+
+def _found(round_: Round, axis: str) -> dict[str, float]:
+    rows: Iterable[Rating] = Rating.objects.filter(
+        snapshot__round=round_, snapshot__variant=Variant.ALL, axis=axis, stratum=""
+    ).select_related("contestant")
+    return {str(row.contestant): row.strength for row in rows if row.strength is not None}

@@ -54,9 +54,10 @@ def readers(view: View) -> View:
 
 def lasting(response: HttpResponseBase) -> HttpResponseBase:
     """Results of an unsealed round do not change: let caches keep them for a while."""
-    public = settings.LEADERBOARD_PUBLIC
-    patch_cache_control(response, public=public, private=not public, max_age=FRESH_SECONDS)
-    if not public:
+    if settings.LEADERBOARD_PUBLIC:
+        patch_cache_control(response, public=True, max_age=FRESH_SECONDS)
+    else:
+        patch_cache_control(response, private=True, max_age=FRESH_SECONDS)
         patch_vary_headers(response, ["Cookie"])
     return response
 

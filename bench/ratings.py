@@ -2,9 +2,10 @@
 
     python -m bench.ratings [--votes 1000000] [--contestants 24 200] [--json ratings.json]
 
-Votes lie in a pandas frame of strings, as `read_csv` gives them. Times are the medians of
-`--repeats` runs, from the frame to the fitted strengths; evalica gets its documented columns. The
-bootstrap is of raters, from the fitted table. Prints a table and, with --json, writes the rows.
+Votes lie in a pandas frame of strings, as `read_csv` gives them. Times are medians of CPU
+seconds over `--repeats` runs, from the frame to the fitted strengths; evalica gets its documented
+columns. The bootstrap is of raters, from the fitted table. Prints a table and, with --json, writes
+the rows.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ WINNERS = {
 
 @dataclass(frozen=True)
 class Line:
-    """One measured task: median seconds, and its ratio to the reference task of the same size."""
+    """One measured task: median CPU seconds, and its ratio to the reference of the same size."""
 
     contestants: int
     task: str
@@ -84,9 +85,9 @@ def median_seconds(task: Callable[[], object], repeats: int) -> float:
     task()
     times = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = time.process_time()
         task()
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     return statistics.median(times)
 
 
@@ -120,9 +121,7 @@ def aggregated_rows(votes: VoteTable) -> list[tuple[str, str, int, float]]:
     """What a GROUP BY over left, right and outcome would give."""
     cube = outcome_cube(votes)
     names = votes.contestants
-    return [
-        (names[i], names[j], int(o), float(cube[i, j, o])) for i, j, o in np.argwhere(cube > 0)
-    ]
+    return [(names[i], names[j], int(o), float(cube[i, j, o])) for i, j, o in np.argwhere(cube > 0)]
 
 
 def measure(frame: pd.DataFrame, contestants: int, repeats: int) -> list[Line]:
@@ -165,7 +164,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     lines: list[Line] = []
     print(f"{args.votes:,} votes, {args.raters} raters, {args.contexts} contexts")
-    print("contestants  task                         seconds   ratio  aim")
+    print("contestants  task                          CPU s    ratio  aim")
     for contestants in args.contestants:
         frame = make_frame(args.votes, contestants, args.raters, args.contexts)
         for line in measure(frame, contestants, args.repeats):

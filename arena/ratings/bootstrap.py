@@ -17,9 +17,9 @@ from arena.ratings.counts import BothBad, Counts, grouped_cube, outcome_cube
 from arena.ratings.fit import Fit
 from arena.ratings.graph import Note
 from arena.ratings.model import Shape, maximise
-from arena.ratings.votes import FloatArray, IntArray, VoteTable
+from arena.ratings.votes import FloatArray, VoteTable
 
-CLOSE = 1e-6  # a replicate needs no more digits than this, in log strength
+CLOSE = 1e-3  # the last Newton step; what remains after it is of the order of its square
 WILD = 25.0  # a log strength beyond this is a replicate without a finite maximum
 
 
@@ -56,11 +56,12 @@ def bootstrap(
     rng = np.random.default_rng(seed)
     used, notes = _available(votes, cluster)
     if used is Cluster.NONE:
-        cells = _resample_votes(votes, both_bad, replicates, rng)
+        cells = _resample_votes(votes, both_bad, fit.shape.ties, replicates, rng)
     else:
         group = rater_grouping(votes) if used is Cluster.RATER else context_grouping(votes)
         assert group is not None, "checked by _available"
-        cells = _resample_groups(votes, group, both_bad, replicates, rng)
+        cube = grouped_cube(votes, group.code, group.size)
+        cells = _resample_groups(_folded(cube, both_bad, fit.shape.ties), group, replicates, rng)
     params, wild = _refit(cells, fit)
     if wild:
         text = f"{wild} of {replicates} replicates had no finite fit and were regularised."
@@ -80,37 +81,50 @@ def _available(votes: VoteTable, cluster: Cluster) -> tuple[Cluster, tuple[Note,
     return wanted, ()
 
 
-def _folded(cube: FloatArray, both_bad: BothBad, upper: tuple[IntArray, IntArray]) -> FloatArray:
-    """(…, 3, pairs) wins of the first, wins of the second, ties of each unordered pair."""
+def _folded(cube: FloatArray, both_bad: BothBad, ties: bool) -> FloatArray:
+    """(…, 3, pairs) wins of the first, wins of the second, ties of each unordered pair.
+
+    Without `ties` (…, 2, pairs), with half a win for either in a tie.
+    """
     counts = Counts.of(cube, both_bad)
-    i, j = upper
+    i, j = np.triu_indices(cube.shape[-2], 1)
     first = counts.left[..., i, j] + counts.right[..., j, i]
     second = counts.right[..., i, j] + counts.left[..., j, i]
-    return np.stack([first, second, counts.tie[..., i, j] + counts.tie[..., j, i]], axis=-2)
+    tie = counts.tie[..., i, j] + counts.tie[..., j, i]
+    if ties:
+        return np.stack([first, second, tie], axis=-2)
+    return np.stack([first + 0.5 * tie, second + 0.5 * tie], axis=-2)
 
 
 def _resample_groups(
-    votes: VoteTable, group: Grouping, both_bad: BothBad, b: int, rng: np.random.Generator
+    own: FloatArray, group: Grouping, b: int, rng: np.random.Generator
 ) -> FloatArray:
-    """(B, 3, pairs) from groups drawn with replacement; groups without votes are left out."""
-    upper = np.triu_indices(len(votes.contestants), 1)
-    own = _folded(grouped_cube(votes, group.code, group.size), both_bad, upper)
+    """(B, m, pairs) from groups (G, m, pairs) drawn with replacement, the empty ones left out."""
     own = own[np.bincount(group.code, minlength=group.size) > 0]
     g = len(own)
     drawn = rng.integers(0, g, (b, g)) + g * np.arange(b)[:, None]
-    weight = np.bincount(drawn.ravel(), minlength=b * g).reshape(b, g).astype(np.float64)
-    return (weight @ own.reshape(g, -1)).reshape(b, 3, -1)
+    weight = np.bincount(drawn.ravel(), minlength=b * g).reshape(b, g)
+    exact = np.float32 if _exact_in_single(own) else np.float64
+    summed = weight.astype(exact) @ own.reshape(g, -1).astype(exact)
+    cells: FloatArray = summed.astype(np.float64).reshape(b, *own.shape[1:])
+    return cells
+
+
+def _exact_in_single(own: FloatArray) -> bool:
+    """Whether every sum over groups is a multiple of a half that 24 bits hold."""
+    halves = bool((own * 2.0 == np.rint(own * 2.0)).all())
+    return halves and bool(2.0 * len(own) * own.max(initial=0.0) < 2.0**24)
 
 
 def _resample_votes(
-    votes: VoteTable, both_bad: BothBad, b: int, rng: np.random.Generator
+    votes: VoteTable, both_bad: BothBad, ties: bool, b: int, rng: np.random.Generator
 ) -> FloatArray:
-    """(B, 3, pairs) from single votes drawn with replacement."""
-    upper = np.triu_indices(len(votes.contestants), 1)
-    own = _folded(outcome_cube(votes), both_bad, upper)
+    """(B, m, pairs) from single votes drawn with replacement."""
+    own = _folded(outcome_cube(votes), both_bad, ties=True)
     total = own.sum()
     drawn = rng.multinomial(round(total), (own / total).ravel(), size=b)
-    return drawn.astype(np.float64).reshape(b, *own.shape)
+    cells = drawn.astype(np.float64).reshape(b, *own.shape)
+    return cells if ties else cells[:, :2] + 0.5 * cells[:, 2:]
 
 
 def _refit(cells: FloatArray, fit: Fit) -> tuple[FloatArray, int]:
@@ -131,9 +145,10 @@ def _refit(cells: FloatArray, fit: Fit) -> tuple[FloatArray, int]:
 def _unfold(cells: FloatArray, k: int) -> Counts:
     """(B, K, K) counts with every pair's votes in the cell above the diagonal."""
     i, j = np.triu_indices(k, 1)
-    full = np.zeros((3, len(cells), k, k))
+    b, kinds, _ = cells.shape
+    full = np.zeros((kinds, b, k, k))
     full[:, :, i, j] = np.moveaxis(cells, 1, 0)
-    return Counts(left=full[0], right=full[1], tie=full[2])
+    return Counts(full[0], full[1], full[2] if kinds == 3 else np.zeros((b, 1, 1)))
 
 
 def _one_tie_each(fit: Fit) -> FloatArray:

@@ -14,7 +14,8 @@ from arena.ratings.fit import Fit
 from arena.ratings.model import moments
 from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable
 
-DENSE_CELLS = 8_000_000
+DENSE_CELLS = 4_000_000
+CROWD = 8  # votes of one rater on one context, up to which pairs of them are cheaper
 
 
 class Cluster(StrEnum):
@@ -53,13 +54,15 @@ class ScoreTable:
         k, votes = len(self.votes.contestants), self.votes
         residual = self._of_votes(self.left)
         base = group.code * k
-        cells = np.bincount(base + votes.left, weights=residual, minlength=group.size * k)
-        cells -= np.bincount(base + votes.right, weights=residual, minlength=group.size * k)
+        size = group.size * k
+        gained = np.bincount(base + votes.left, weights=residual, minlength=size)
+        cells = gained - np.bincount(base + votes.right, weights=residual, minlength=size)
         extras = [
             np.bincount(group.code, weights=extra, minlength=group.size)
             for extra in self._extra(residual)
         ]
-        return np.column_stack([cells.reshape(group.size, k), *extras])
+        summed: FloatArray = cells.reshape(group.size, k)
+        return np.column_stack([summed, *extras]) if extras else summed
 
     def sparse(self, group: Grouping) -> csr_array:
         """(G, P) the same as a sparse matrix, for very many groups."""
@@ -70,14 +73,23 @@ class ScoreTable:
 
     def rows(self) -> csr_array:
         """(N, P) the score of every vote."""
+        columns, values = self.entries()
+        entries = columns.T.ravel(), values.T.ravel()
+        ends = np.arange(len(self.votes) + 1) * len(columns)
+        return csr_array((entries[1], entries[0], ends), shape=(len(self.votes), self._width))
+
+    def entries(self) -> tuple[IntArray, FloatArray]:
+        """(m, N) the parameters that each vote's score touches, and by how much."""
         k, votes = len(self.votes.contestants), self.votes
         residual = self._of_votes(self.left)
         extras = self._extra(residual)
         fixed = [np.full(len(votes), k + i, dtype=np.int64) for i in range(len(extras))]
-        columns = np.column_stack([votes.left, votes.right, *fixed]).ravel()
-        values = np.column_stack([residual, -residual, *extras]).ravel()
-        ends = np.arange(len(votes) + 1) * (2 + len(extras))
-        return csr_array((values, columns, ends), shape=(len(votes), self.fit.shape.size))
+        columns = np.stack([votes.left, votes.right, *fixed])
+        return columns, np.stack([residual, -residual, *extras])
+
+    @property
+    def _width(self) -> int:
+        return self.fit.shape.size
 
     def by_vote(self) -> FloatArray:
         """(P, P) the sum of s s′ over single votes, from the counts by pair and outcome."""
@@ -89,8 +101,8 @@ class ScoreTable:
         codes = [np.asarray(c, dtype=np.int64) for c in (left, right, outcome)]
         single = VoteTable(votes.contestants, codes[0], codes[1], codes[2])
         table = ScoreTable(single, self.fit, self.left, self.tie)
-        rows = table.rows()
-        return _product(csr_array(rows.multiply(cube.ravel()[used][:, None])), rows)
+        columns, values = table.entries()
+        return _products(columns, values * cube.ravel()[used], columns, values, self._width)
 
     def subset(self, where: IntArray) -> ScoreTable:
         """The scores of some votes, without saying who voted or on what."""
@@ -140,8 +152,8 @@ def context_grouping(votes: VoteTable) -> Grouping | None:
 
 
 def meeting_grouping(votes: VoteTable) -> Grouping:
-    """Groups by (rater, context); both columns must be there."""
-    return joint_meetings([votes])[0]
+    """Groups by (rater, context); both columns must be there. Most groups hold no vote."""
+    return Grouping(_meeting_key(votes), len(votes.raters) * len(votes.contexts))
 
 
 def joint_meetings(tables: Sequence[VoteTable]) -> list[Grouping]:
@@ -181,18 +193,49 @@ def meat(scores: ScoreTable, group: Grouping | None) -> FloatArray:
     return _product(rows, rows)
 
 
-def meeting_meat(scores: ScoreTable, group: Grouping) -> FloatArray:
-    """(P, P) the same over (rater, context): most hold one vote, which the counts cover."""
-    every = scores.by_vote()
-    several = np.bincount(group.code, minlength=group.size) > 1
-    shared = np.flatnonzero(several[group.code])
-    if not len(shared):
-        return every
-    found = np.flatnonzero(several)
-    place = np.empty(group.size, dtype=np.int64)
-    place[found] = np.arange(len(found))
-    rest = scores.subset(shared)
-    return every - rest.by_vote() + meat(rest, Grouping(place[group.code[shared]], len(found)))
+def meeting_meat(scores: ScoreTable, group: Grouping, by_vote: FloatArray) -> FloatArray:
+    """(P, P) the same over (rater, context).
+
+    Most such groups hold one vote, or few: the sum over single votes, given as `by_vote`, lacks
+    only the products of different votes of one group.
+    """
+    bucket = group.code if group.size <= DENSE_CELLS else group.code % DENSE_CELLS
+    size = np.bincount(bucket, minlength=min(group.size, DENSE_CELLS))
+    if int(size.max(initial=0)) > CROWD:
+        found, code = np.unique(group.code, return_inverse=True)
+        return meat(scores, Grouping(code, len(found)))
+    shared = np.flatnonzero((size > 1)[bucket])
+    code = group.code[shared]
+    order = np.argsort(code)
+    cross = _cross_products(scores.subset(shared[order]), code[order])
+    return by_vote + cross + cross.T
+
+
+def _cross_products(scores: ScoreTable, code: IntArray) -> FloatArray:
+    """(P, P) Σ s_a s_b′ over pairs of votes a < b with one code; the codes are sorted."""
+    width = scores.fit.shape.size
+    total = np.zeros((width, width))
+    columns, values = scores.entries()
+    for lag in range(1, len(code)):
+        first = np.flatnonzero(code[lag:] == code[:-lag])
+        if not len(first):
+            break
+        then = first + lag
+        total += _products(
+            columns[:, first], values[:, first], columns[:, then], values[:, then], width
+        )
+    return total
+
+
+def _products(
+    columns: IntArray, values: FloatArray, others: IntArray, factors: FloatArray, width: int
+) -> FloatArray:
+    """(P, P) Σ a b′ over pairs of sparse vectors, both given as entries (m, pairs)."""
+    total = np.zeros(width * width)
+    for column, value in zip(columns * width, values, strict=True):
+        for other, factor in zip(others, factors, strict=True):
+            total += np.bincount(column + other, weights=value * factor, minlength=width * width)
+    return total.reshape(width, width)
 
 
 def _product(a: csr_array, b: csr_array) -> FloatArray:

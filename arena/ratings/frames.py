@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
 from arena.ratings.votes import IntArray, Outcome, VoteTable
 
+ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]
 SAMPLE = 16384
 SHARED = 0.9  # more distinct addresses than this in a sample: the strings are not shared
 
@@ -24,62 +28,67 @@ def votes_from_frame(
 
     Raises KeyError on a missing column, ValueError on a missing value or an unknown outcome.
     """
-    left_codes, left_names = _factorize(frame[left])
-    right_codes, right_names = _factorize(frame[right])
-    names = tuple(sorted({*left_names, *right_names}))
-    outcome_codes, words = _factorize(frame[outcome])
-    outcomes = np.array([Outcome.parse(word) for word in words], dtype=np.int64)
-    rater_codes, raters = (None, ()) if rater is None else _factorize_sorted(frame[rater])
-    context_codes, contexts = (None, ()) if context is None else _factorize_sorted(frame[context])
+    one, two, said = _factorize(frame[left]), _factorize(frame[right]), _factorize(frame[outcome])
+    by = None if rater is None else _factorize(frame[rater])
+    on = None if context is None else _factorize(frame[context])
+    names = tuple(sorted({*one.labels, *two.labels}))
+    raters = () if by is None else tuple(sorted(by.labels))
+    contexts = () if on is None else tuple(sorted(on.labels))
     return VoteTable(
         contestants=names,
-        left=_recode(left_codes, left_names, names),
-        right=_recode(right_codes, right_names, names),
-        outcome=outcomes[outcome_codes],
-        rater=rater_codes,
-        context=context_codes,
+        left=one.recode(_places(names)),
+        right=two.recode(_places(names)),
+        outcome=said.recode({word: int(Outcome.parse(word)) for word in said.labels}),
+        rater=None if by is None else by.recode(_places(raters)),
+        context=None if on is None else on.recode(_places(contexts)),
         raters=raters,
         contexts=contexts,
     )
 
 
-def _factorize_sorted(column: pd.Series[str]) -> tuple[IntArray, tuple[str, ...]]:
-    codes, labels = _factorize(column)
-    names = tuple(sorted(set(labels)))
-    return _recode(codes, labels, names), names
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """`code` (N,) indexes `label_of`, which indexes the distinct `labels`."""
+
+    code: IntArray
+    label_of: IntArray
+    labels: list[str]
+
+    def recode(self, place: Mapping[str, int]) -> IntArray:
+        """(N,) the place of every row's label, written over `code`."""
+        if not len(self.code):
+            return self.code
+        places = np.array([place[label] for label in self.labels], dtype=np.int64)
+        return np.take(places[self.label_of], self.code, out=self.code, mode="clip")
 
 
-def _factorize(column: pd.Series[str]) -> tuple[IntArray, list[str]]:
-    """Codes (N,) and the label of every code; labels may repeat."""
+def _places(names: Sequence[str]) -> dict[str, int]:
+    return {name: i for i, name in enumerate(names)}
+
+
+def _factorize(column: pd.Series[str]) -> _Column:
+    """The column's codes and labels; ValueError on what is not text.
+
+    Strings are told apart by their address first, then by their text: in a frame that was read
+    from a file equal strings are mostly one object, and comparing addresses is ten times faster
+    than hashing text.
+    """
     objects = column.to_numpy(dtype=object)
-    codes, labels = _factorize_objects(objects)
-    for label in labels:
+    code, distinct = _by_address(objects)
+    label_of, found = pd.factorize(distinct, use_na_sentinel=False)
+    for label in found:
         if not isinstance(label, str):
-            row = int(np.argmax(codes == labels.index(label)))
-            raise ValueError(f"column {column.name!r}, row {row}: {label!r} is not text")
-    return codes, [str(label) for label in labels]
+            raise ValueError(f"column {column.name!r} holds {label!r}, which is not text")
+    return _Column(code, label_of.astype(np.int64, copy=False), list(found))
 
 
-def _factorize_objects(objects: np.ndarray[tuple[int], np.dtype[np.object_]]) -> tuple[
-    IntArray, list[object]
-]:
-    """By the identity of the string objects where they are shared, as in a frame that was read
-    from a file: comparing addresses is ten times faster than hashing text, and equal texts at
-    different addresses only mean that a label comes twice."""
-    if not len(objects):
-        return np.zeros(0, dtype=np.int64), []
-    address = np.frombuffer(objects, dtype=np.intp)
+def _by_address(objects: ObjectArray) -> tuple[IntArray, ObjectArray]:
+    """Codes (N,) into distinct objects; the objects themselves where they are not shared."""
+    address = np.frombuffer(objects, dtype=np.intp) if len(objects) else np.zeros(0, dtype=np.intp)
     sample = address[:: max(1, len(address) // SAMPLE)]
-    if len(np.unique(sample)) > SHARED * len(sample):
-        codes, labels = pd.factorize(objects, use_na_sentinel=False)
-        return codes.astype(np.int64, copy=False), list(labels)
-    codes, found = pd.factorize(address)
+    if len(np.unique(sample)) >= SHARED * len(sample):
+        return np.arange(len(objects)), objects
+    code, found = pd.factorize(address)
     where = np.empty(len(found), dtype=np.int64)
-    where[codes] = np.arange(len(codes))
-    return codes.astype(np.int64, copy=False), list(objects[where])
-
-
-def _recode(codes: IntArray, labels: list[str], names: tuple[str, ...]) -> IntArray:
-    place = {name: i for i, name in enumerate(names)}
-    table = np.array([place[label] for label in labels], dtype=np.int64)
-    return table[codes] if len(labels) else codes
+    where[code] = np.arange(len(code))
+    return code.astype(np.int64, copy=False), objects[where]

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from arena.ratings.votes import BoolArray, FloatArray, IntArray
@@ -67,7 +66,7 @@ def connectivity(wins: FloatArray) -> Connectivity:
     component = np.full(k, -1, dtype=np.int64)
     strong: list[bool] = []
     if k and played.any():
-        graph = csr_matrix(wins > 0)
+        graph = (wins > 0).astype(np.float64)
         _, weak = connected_components(graph, directed=False)
         _, tight = connected_components(graph, directed=True, connection="strong")
         for label in _by_size(weak[played]):

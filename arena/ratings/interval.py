@@ -95,7 +95,8 @@ def stacked_covariance(axes: Sequence[Axis], cluster: Cluster) -> Covariance:
     used, notes = _available(axes, cluster)
     scores = [score_table(a.votes, a.fit, a.both_bad) for a in axes]
     breads = block_diag(*(bread(a.fit, a.votes, a.both_bad) for a in axes))
-    single = breads @ block_diag(*(meat(s, None) for s in scores)) @ breads
+    by_vote = block_diag(*(meat(s, None) for s in scores))
+    single = breads @ by_vote @ breads
     if used is Cluster.NONE:
         return Covariance(single, float("inf"), used, notes)
     ways = [_one_way(axes, scores, breads, c) for c in _ways(used)]
@@ -103,7 +104,7 @@ def stacked_covariance(axes: Sequence[Axis], cluster: Cluster) -> Covariance:
     notes = (*notes, *few)
     matrix = np.sum([way.matrix for way in ways], axis=0)
     if used is Cluster.BOTH:
-        meeting = breads @ _meeting_meat(scores) @ breads
+        meeting = breads @ _meeting_meat(scores, by_vote) @ breads
         matrix, said = _two_way(matrix, meeting, single) if not few else (matrix, ())
         notes = (*notes, *said)
     return Covariance(matrix, min(way.df for way in ways), used, notes)
@@ -185,10 +186,10 @@ def _meat(scores: Sequence[ScoreTable], groups: Sequence[Grouping]) -> FloatArra
     return product
 
 
-def _meeting_meat(scores: Sequence[ScoreTable]) -> FloatArray:
+def _meeting_meat(scores: Sequence[ScoreTable], by_vote: FloatArray) -> FloatArray:
     if len(scores) == 1:
         group = meeting_grouping(scores[0].votes)
-        return meeting_meat(scores[0], group)
+        return meeting_meat(scores[0], group, by_vote)
     return _meat(scores, joint_meetings([s.votes for s in scores]))
 
 

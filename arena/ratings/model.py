@@ -164,7 +164,7 @@ def maximise(
     """
     params = start.copy()
     done = np.zeros(params.shape[:-1], dtype=np.bool_)
-    for _ in range(limit):
+    for turn in range(1, limit + 1):
         mom = moments(params, shape)
         info = fix_gauge(information(counts.total, mom, shape), gauge)
         step = _solve(info, gradient(counts, mom, shape))
@@ -174,6 +174,18 @@ def maximise(
         params = params + step if small else _advance(counts, params, step, shape)
         done = size < tolerance
         if done.all():
+            break
+        if done.any():
+            rest = maximise(
+                counts.pick(~done),
+                params[~done],
+                shape,
+                gauge,
+                limit=limit - turn,
+                tolerance=tolerance,
+            )
+            params[~done] = rest.params
+            done[~done] = rest.converged
             break
     theta = params[..., : shape.contestants]
     params[..., : shape.contestants] = theta - theta @ gauge
@@ -189,9 +201,7 @@ def _solve(info: FloatArray, grad: FloatArray) -> FloatArray:
     return finite
 
 
-def _advance(
-    counts: Counts, params: FloatArray, step: FloatArray, shape: Shape
-) -> FloatArray:
+def _advance(counts: Counts, params: FloatArray, step: FloatArray, shape: Shape) -> FloatArray:
     """The step, halved per batch until the likelihood does not fall by more than rounding."""
     here = log_likelihood(counts, params, shape)
     share = np.ones(np.shape(here))

@@ -68,7 +68,9 @@ def side_effect(
 
 
 _NO_VOTES = "There are no decided votes, so the side effect is unknown."
-_ALL_ONE_SIDE = "Every decided vote went to the same side, so the side effect has no finite estimate."
+_ALL_ONE_SIDE = (
+    "Every decided vote went to the same side, so the side effect has no finite estimate."
+)
 _CONFOUNDED = (
     "Contestants kept to their sides, so the side effect cannot be told from their strengths."
 )

@@ -13,11 +13,13 @@ from webapp.catalog.services.answers import Draft, Outcome
 from webapp.catalog.services.imports import open_run, run_import
 
 
-def make_persona(pseudonym: str = "mei", summary: str = "Novice, wants examples.", **more: Any) -> Persona:
+def make_persona(
+    pseudonym: str = "mei", summary: str = "Novice, wants examples.", **more: Any
+) -> Persona:
     return personas.create_persona(actor=None, pseudonym=pseudonym, summary=summary, **more)
 
 
-def make_prompt(text: str = "How do I begin?", **more: Any) -> Prompt:
+def make_prompt(text: Any = "How do I begin?", **more: Any) -> Prompt:
     return prompts.get_or_create_prompt(messages=text, **more)
 
 
@@ -74,8 +76,8 @@ def write_jsonl(path: Path, rows: Sequence[dict[str, Any] | str | bytes]) -> Pat
     return path
 
 
-def import_file(path: Path, format: str = "", *, user: Any = None, dry_run: bool = False) -> ImportRun:
-    run = open_run(path=path, format=format, user=user, dry_run=dry_run)
+def import_file(path: Path, *, user: Any = None, dry_run: bool = False) -> ImportRun:
+    run = open_run(path=path, user=user, dry_run=dry_run)
     done = run_import(pk=run.pk, take_over=True)
     assert done is not None
     return done

@@ -1,4 +1,4 @@
-"""Parsers: every kind of bad row is refused with its place, and the good rows around it are kept."""
+"""Parsers: every kind of bad row is refused with its place; the rows around it are kept."""
 
 from __future__ import annotations
 
@@ -188,7 +188,8 @@ ITEM = b'{"instruction": "i", "output": "o", "generator": "g"}'
 
 
 def test_alpaca_eval_list() -> None:
-    raw = b"\xef\xbb\xbf[\n" + ITEM + b",\r\n" + ITEM.replace(b'"o"', b"true") + b",\n" + ITEM + b"]"
+    bad = ITEM.replace(b'"o"', b"true")
+    raw = b"\xef\xbb\xbf[\n" + ITEM + b",\r\n" + bad + b",\n" + ITEM + b"]"
     first, refused, last = parse(raw, "alpaca_eval")
     assert isinstance(first, Row)
     assert isinstance(last, Row)
@@ -248,7 +249,7 @@ def test_a_huge_item_ends_the_list_in_flat_memory() -> None:
 @given(st.lists(st.recursive(st.text() | st.integers() | st.booleans() | st.none(), st.lists)))
 def test_lists_are_read_as_the_json_module_reads_them(values: list[Any]) -> None:
     raw = json.dumps(values, indent=1).encode()
-    items = [item for item in list_items(JsonReader(io.BytesIO(raw), limit=1000))]
+    items = list(list_items(JsonReader(io.BytesIO(raw), limit=1000)))
     good = [item.value for item in items if item.bad is None]
     assert len(items) == len(values)
     assert good == [v for v, item in zip(values, items, strict=True) if item.bad is None]

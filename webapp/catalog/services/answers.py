@@ -105,17 +105,25 @@ def _write_chunk(
     drafts: Sequence[Draft], exposed_to: Any, where: Where, imported_in: ImportRun | None
 ) -> list[Outcome]:
     held = _held(drafts)
-    first: dict[Slot, Draft] = {}
-    for draft in drafts:
-        first.setdefault(draft.slot, draft)
-    fresh = [draft for slot, draft in first.items() if slot not in held]
+    first: dict[Slot, int] = {}
+    for n, draft in enumerate(drafts):
+        first.setdefault(draft.slot, n)
+    fresh = [drafts[n] for slot, n in first.items() if slot not in held]
     added = _insert(fresh, imported_in)
     if len(added) < len(fresh):  # another import was quicker with some of them
         held.update(_held([draft for draft in fresh if draft.slot not in added]))
-    outcomes = [_outcome(draft, first, added, held) for draft in drafts]
+    for draft in fresh:
+        if draft.slot in added:
+            held[draft.slot] = Held(added[draft.slot], draft.digest, sealed=False)
+    outcomes = [
+        Outcome.ADDED
+        if draft.slot in added and first[draft.slot] == n
+        else _outcome_of_held(draft, held[draft.slot])
+        for n, draft in enumerate(drafts)
+    ]
     if exposed_to is not None:
-        met = {*added.values(), *(slot.answer_id for slot in held.values())}
-        note_exposure(user=exposed_to, answers=sorted(met), where=where)
+        met = sorted(slot.answer_id for slot in held.values())
+        note_exposure(user=exposed_to, answers=met, where=where)
     return outcomes
 
 
@@ -127,16 +135,10 @@ def note_exposure(*, user: Any, answers: Sequence[int], where: Where) -> None:
     )
 
 
-def _outcome(
-    draft: Draft, first: dict[Slot, Draft], added: dict[Slot, int], held: dict[Slot, Held]
-) -> Outcome:
-    present = held.get(draft.slot)
-    if present is not None and present.sealed:
+def _outcome_of_held(draft: Draft, present: Held) -> Outcome:
+    if present.sealed:
         return Outcome.SEALED
-    if draft.slot in added and first[draft.slot] is draft:
-        return Outcome.ADDED
-    digest = present.sha256 if present is not None else first[draft.slot].digest
-    return Outcome.KNOWN if digest == draft.digest else Outcome.CONFLICT
+    return Outcome.KNOWN if present.sha256 == draft.digest else Outcome.CONFLICT
 
 
 def _held(drafts: Sequence[Draft]) -> dict[Slot, Held]:

@@ -105,7 +105,7 @@ def store_batch(*, batch: Batch, run: ImportRun, scratch: Scratch | None = None)
 def _store(rows: Sequence[Prepared], run: ImportRun) -> list[Outcome | RowError]:
     """Personas, contestants, prompts, answers: always in this order, so that no two imports wait
     for each other in a circle."""
-    personas = get_or_create_versions(specs={r.row.persona for r in rows if r.row.persona})
+    personas = get_or_create_versions(specs=[r.row.persona for r in rows if r.row.persona])
     contestants = get_or_create_contestants(specs=[r.row.contestant for r in rows])
     prompts = get_or_create_prompts(specs=[r.prompt for r in rows])
     verdicts: list[Outcome | RowError | None] = []

@@ -144,8 +144,9 @@ def get_or_create_versions(
     """Version ids for checked specs, in the caller's transaction; a RowError where one is refused.
 
     A summary that the persona ever had is found again, so that importing old files adds nothing.
+    Where two specs contradict each other the first one counts.
     """
-    wanted = sorted(set(specs), key=lambda spec: (spec.pseudonym, spec.summary))
+    wanted = list(dict.fromkeys(specs))
     personas = _locked_personas(wanted)
     versions = PersonaVersion.objects.filter(persona__in=personas.values())
     ids: dict[tuple[int, str], int] = {}

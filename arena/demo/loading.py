@@ -27,7 +27,7 @@ from webapp.core.errors import Refused
 
 SIMULATED_ROUND = "Spring tasting (simulated votes)"
 OPEN_ROUND = "Autumn tasting"
-SIMULATED_VOTES, SIMULATED_RATERS, VOTES_PER_BATTLE = 2400, 30, 4
+SIMULATED_VOTES, SIMULATED_RATERS, VOTES_PER_BATTLE = 2000, 30, 4
 OPEN_VOTES = 120
 STRATA = ("expertise", "language")
 

@@ -10,7 +10,7 @@ from django.contrib.auth.hashers import make_password
 from django.db import transaction
 
 from arena.enums import AssignmentState, RoundState, Variant
-from arena.models import Assignment, Rating, Round
+from arena.models import Battle, Rating, Round
 from arena.services import leases, votes
 from arena.simulation import SimulatedRater, Strengths, Temperament, rank_correlation
 from webapp.accounts.enums import Role
@@ -98,40 +98,49 @@ def simulate_votes(
         user.pk: SimulatedRater(user.username, simulation.seed, simulation.temperament)
         for user in users
     }
+    battles = _battles(round_)
     missing = simulation.votes - vote_count(round_)
     given, waiting = 0, deque(users)
     while waiting and given < missing:
         user = waiting.popleft()
-        if _vote_once(round_, user, people[user.pk], strengths):
+        if _vote_once(round_, user, people[user.pk], strengths, battles):
             given += 1
             waiting.append(user)
             on_vote()
     return given
 
 
-def _vote_once(round_: Round, user: User, person: SimulatedRater, strengths: Strengths) -> bool:
+Battles = dict[int, tuple[str, str, str]]  # battle → contestants left and right, its public id
+
+
+def _battles(round_: Round) -> Battles:
+    """Who stands where. Only the simulation knows; the services hand out blind leases."""
+    rows = Battle.objects.filter(round=round_).select_related(
+        "slot__x__contestant", "slot__y__contestant"
+    )
+    found: Battles = {}
+    for row in rows:
+        sides = [str(row.slot.x.contestant), str(row.slot.y.contestant)]
+        left, right = sides if row.left_is_x else reversed(sides)
+        found[row.pk] = (left, right, row.public_id)
+    return found
+
+
+def _vote_once(
+    round_: Round, user: User, person: SimulatedRater, strengths: Strengths, battles: Battles
+) -> bool:
     """Take the next battle and vote on it. False: nothing is left for this rater."""
     with transaction.atomic():
         row = leases.current_ballot(user=user, round_=round_)
         if row is None:
             return False
-        left, right, battle = _sides(row)
+        left, right, battle = battles[row.battle_id]
         ballot = votes.Ballot(
             verdicts=person.verdicts(strengths, left, right, battle),
             active_ms=person.active_ms(battle),
         )
         votes.cast_vote(user=user, token=row.token, ballot=ballot)
     return True
-
-
-def _sides(row: Assignment) -> tuple[str, str, str]:
-    """Contestants left and right, and a name of the battle that a second run finds again."""
-    full = Assignment.objects.select_related(
-        "battle", "slot__x__contestant", "slot__y__contestant"
-    ).get(pk=row.pk)
-    x, y = str(full.slot.x.contestant), str(full.slot.y.contestant)
-    left, right = (x, y) if full.battle.left_is_x else (y, x)
-    return left, right, full.battle.public_id
 
 
 def recovered(round_: Round, strengths: Strengths) -> dict[str, float]:

@@ -37,11 +37,20 @@ def check_edit(actor: Any, round_: Round) -> None:
 
 def check_vote(user: Any, round_: Round) -> None:
     """Raise unless this user is a rater of this open round."""
+    check_voter(user)
+    if not RoundRater.objects.filter(round=round_, user=user).exists():
+        raise not_a_rater()
+    check_takes_votes(round_)
+
+
+def check_voter(user: Any) -> None:
+    """Raise unless this user's role votes at all."""
     if not may_vote_in_rounds(user):
         raise Forbidden(_("Only seed users and annotators vote."), code="role")
-    if not RoundRater.objects.filter(round=round_, user=user).exists():
-        raise Forbidden(_("You are not a rater of this round."), code="not_rater")
-    check_takes_votes(round_)
+
+
+def not_a_rater() -> Forbidden:
+    return Forbidden(_("You are not a rater of this round."), code="not_rater")
 
 
 def check_takes_votes(round_: Round) -> None:

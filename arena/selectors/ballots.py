@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Max, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from arena.enums import AssignmentState, RoundState
@@ -45,7 +45,7 @@ class Progress:
     target: int
 
 
-_PARTS = (
+PARTS = (
     "round",
     "battle",
     "head",
@@ -59,12 +59,12 @@ _PARTS = (
 
 def assignment_parts(pk: int) -> Assignment:
     """The assignment with everything its page needs, in one query."""
-    return Assignment.objects.select_related(*_PARTS).get(pk=pk)
+    return Assignment.objects.select_related(*PARTS).get(pk=pk)
 
 
 def own_assignment(user: Any, token: str) -> Assignment | None:
     """A rater's own battle by its token; nobody else's."""
-    return Assignment.objects.select_related(*_PARTS).filter(rater=user, token=token).first()
+    return Assignment.objects.select_related(*PARTS).filter(rater=user, token=token).first()
 
 
 def blind_pair(row: Assignment) -> BlindPair:
@@ -116,11 +116,13 @@ def open_rounds_for(user: Any) -> QuerySet[Round]:
 
 def progress_of(user: Any, round_: Round) -> Progress:
     """His votes, and his share of what is planned."""
+    raters = RoundRater.objects.filter(round=round_).values("round").annotate(n=Count("pk"))
     counts = Assignment.objects.filter(round=round_, state=AssignmentState.VOTED).aggregate(
-        own=Count("pk", filter=Q(rater=user)), all=Count("pk")
+        own=Count("pk", filter=Q(rater=user)),
+        all=Count("pk"),
+        raters=Max(Subquery(raters.values("n"))),
     )
-    raters = RoundRater.objects.filter(round=round_).count() or 1
-    share = -(-round_.planned_votes // raters)
+    share = -(-round_.planned_votes // (counts["raters"] or 1))
     left = max(round_.planned_votes - counts["all"], 0)
     target = max(counts["own"], min(share, counts["own"] + left))
     return Progress(done=counts["own"], target=target)
@@ -129,7 +131,11 @@ def progress_of(user: Any, round_: Round) -> Progress:
 def axes_of(user: Any, round_: Round) -> list[str]:
     """The order in which this rater is asked."""
     row = RoundRater.objects.filter(round=round_, user=user).first()
-    return list(row.axes) if row and row.axes else list(round_.axes)
+    return axes_of_seat(row, round_)
+
+
+def axes_of_seat(seat: RoundRater | None, round_: Round) -> list[str]:
+    return list(seat.axes) if seat and seat.axes else list(round_.axes)
 
 
 def seconds_left(row: Assignment) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from arena import policies
 from arena.enums import AssignmentState, RoundState, SkipReason
 from arena.matchmaking import choose_side
 from arena.models import Assignment, Battle, Round, RoundRater, Slot
+from arena.selectors.ballots import PARTS, assignment_parts
 from webapp.catalog.enums import Where
 from webapp.catalog.models import Exposure
 from webapp.core.errors import Refused
@@ -40,42 +42,60 @@ UPDATE arena_slot SET live = live + 1 WHERE live < target AND id = (
 _FRESH, _SEEN = "", f"AND e.\"where\" <> '{Where.VOTED.value}'"
 
 
+@dataclass(frozen=True)
+class Served:
+    """What a rater's page shows: his battle (None: nothing is left) and his seat in the round."""
+
+    assignment: Assignment | None
+    seat: RoundRater
+
+
 def current_ballot(*, user: Any, round_: Round) -> Assignment | None:
     """The battle this rater works on now, leasing one if he has none. None: nothing is left."""
-    policies.check_vote(user, round_)
+    return serve(user=user, round_=round_).assignment
+
+
+def serve(*, user: Any, round_: Round) -> Served:
+    """The same with the rater's seat, so that a page needs no further look at it."""
+    policies.check_voter(user)
+    policies.check_takes_votes(round_)
     with transaction.atomic():
-        rater = _locked_rater(round_, user)
+        seat = _locked_seat(round_, user)
         held = _held(round_, user)
         shown = [row for row in held if row.state == AssignmentState.SHOWN]
         if shown:
-            return _renewed(shown[0], round_)
-        assignment = held[0] if held else _lease(round_, rater)
+            return Served(_renewed(shown[0], round_), seat)
+        assignment = held[0] if held else _lease(round_, seat)
         if assignment is None:
-            return None
-        return _show(assignment, round_)
+            return Served(None, seat)
+        return Served(_show(assignment, round_), seat)
 
 
 def reserve_next(*, user: Any, round_: Round) -> Assignment | None:
     """Reserve the battle after the current one; it counts as not seen until it is shown."""
-    policies.check_vote(user, round_)
+    policies.check_voter(user)
+    policies.check_takes_votes(round_)
     with transaction.atomic():
-        rater = _locked_rater(round_, user)
+        seat = _locked_seat(round_, user)
         held = _held(round_, user)
         reserved = [row for row in held if row.state == AssignmentState.RESERVED]
-        return reserved[0] if reserved else _lease(round_, rater)
+        return reserved[0] if reserved else _lease(round_, seat)
 
 
-def _locked_rater(round_: Round, user: Any) -> RoundRater:
+def _locked_seat(round_: Round, user: Any) -> RoundRater:
     """The rater's row, locked: two tabs of one rater take turns."""
-    return RoundRater.objects.select_for_update().get(round=round_, user=user)
+    seat = RoundRater.objects.select_for_update().filter(round=round_, user=user).first()
+    if seat is None:
+        raise policies.not_a_rater()
+    return seat
 
 
 def _held(round_: Round, user: Any) -> list[Assignment]:
     """Live leases, the one shown last first; his own expired ones are given back on the way."""
     rows = list(
-        Assignment.objects.filter(round=round_, rater=user, state__in=HELD).order_by(
-            F("shown_at").desc(nulls_last=True), "pk"
-        )
+        Assignment.objects.select_related(*PARTS)
+        .filter(round=round_, rater=user, state__in=HELD)
+        .order_by(F("shown_at").desc(nulls_last=True), "pk")
     )
     now = timezone.now()
     for row in [row for row in rows if row.expires_at <= now]:
@@ -95,9 +115,10 @@ def _lease(round_: Round, rater: RoundRater) -> Assignment | None:
     if left_is_x:
         Slot.objects.filter(pk=slot.pk).update(x_left=F("x_left") + 1)
     battle = Battle.objects.get(slot=slot, left_is_x=left_is_x)
-    return Assignment.objects.create(
+    created = Assignment.objects.create(
         round=round_, slot=slot, battle=battle, rater_id=rater.user_id, expires_at=expiry(round_)
     )
+    return assignment_parts(created.pk)
 
 
 def _claim(round_id: int, rater_id: int, met: str) -> int | None:
@@ -161,7 +182,7 @@ def _own_expired(round_: Round, rater: RoundRater) -> Assignment | None:
         return None
     row.state, row.expires_at = AssignmentState.RESERVED, expiry(round_)
     row.save(update_fields=["state", "expires_at"])
-    return row
+    return assignment_parts(row.pk)
 
 
 def _take_again(slot_id: int) -> bool:
@@ -176,11 +197,11 @@ def _show(assignment: Assignment, round_: Round) -> Assignment:
     assignment.shown_at = assignment.shown_at or timezone.now()
     assignment.expires_at = expiry(round_)
     assignment.save(update_fields=["state", "shown_at", "expires_at"])
-    answers = Slot.objects.filter(pk=assignment.slot_id).values_list("x__answer", "y__answer")[0]
+    answers = {assignment.slot.x.answer_id, assignment.slot.y.answer_id}
     Exposure.objects.bulk_create(
         [
             Exposure(user_id=assignment.rater_id, answer_id=answer, where=Where.VOTED)
-            for answer in sorted(set(answers))
+            for answer in sorted(answers)
         ],
         ignore_conflicts=True,
     )

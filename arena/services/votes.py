@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, OuterRef, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -57,6 +57,7 @@ def undo_vote(*, user: Any, round_: Round) -> Assignment | None:
         row = (
             Assignment.objects.select_for_update(of=("self",))
             .select_related("head", "battle", "round", "slot__context__persona_version__persona")
+            .annotate(pseudonym=_PSEUDONYM)
             .filter(round=round_, rater=user, state=AssignmentState.VOTED)
             .order_by("-head__at", "-head")
             .first()
@@ -79,12 +80,16 @@ def save_draft(*, user: Any, token: str, draft: Mapping[str, Any]) -> None:
 
 
 _AXES = ("quality", "personalization")
+_PSEUDONYM = Subquery(
+    RoundRater.objects.filter(round=OuterRef("round"), user=OuterRef("rater")).values("pseudonym")
+)
 
 
 def _locked_assignment(user: Any, token: str) -> Assignment:
     row = (
         Assignment.objects.select_for_update(of=("self",))
         .select_related("head", "battle", "round", "slot__context__persona_version__persona")
+        .annotate(pseudonym=_PSEUDONYM)
         .filter(token=token, rater=user)
         .first()
     )
@@ -152,9 +157,7 @@ def _append(row: Assignment, ballot: Ballot, *, late: bool) -> Vote:
 
 
 def _record(row: Assignment, ballot: Ballot, revision: int) -> VoteRecord:
-    pseudonym = RoundRater.objects.values_list("pseudonym", flat=True).get(
-        round_id=row.round_id, user_id=row.rater_id
-    )
+    pseudonym: str = row.pseudonym  # type: ignore[attr-defined]
     verdicts = {axis: ballot.verdicts[axis] for axis in row.round.axes if axis in ballot.verdicts}
     nonce = vote_nonce(
         bytes.fromhex(row.round.seed), row.battle.public_id, pseudonym, revision

@@ -68,7 +68,8 @@ def _rejected(request: HttpRequest, token: str, error: PalateError) -> HttpRespo
         "tags": request.POST.getlist("tags"),
         "active_ms": str(_whole(request.POST.get("active_ms", ""))),
     }
-    context = _ballot_context(request, row, draft=draft, errors={error.field: [str(error)]})
+    axes = select.axes_of(request.user, row.round)
+    context = _ballot_context(request, row, axes, draft=draft, errors={error.field: [str(error)]})
     return _render(request, context, status=422)
 
 
@@ -93,18 +94,20 @@ def _ballot_page(request: HttpRequest, round_: Round | None, receipt: str = "") 
     if round_ is None:
         return _nothing(request, "not_invited")
     try:
-        row = leases.current_ballot(user=request.user, round_=round_)
+        served = leases.serve(user=request.user, round_=round_)
     except Refused:
         return _nothing(request, "closed", round_=round_)
-    if row is None:
+    if served.assignment is None:
         return _nothing(request, "nothing_left", round_=round_)
-    parts = select.assignment_parts(row.pk)
-    return _render(request, _ballot_context(request, parts, receipt=receipt))
+    axes = select.axes_of_seat(served.seat, round_)
+    context = _ballot_context(request, served.assignment, axes, receipt=receipt)
+    return _render(request, context)
 
 
 def _ballot_context(
     request: HttpRequest,
     row: Assignment,
+    axes: list[str],
     *,
     draft: dict[str, Any] | None = None,
     errors: dict[str, list[str]] | None = None,
@@ -118,8 +121,7 @@ def _ballot_context(
     return {
         "pair": select.blind_pair(row),
         "axes": [
-            {"name": axis, "legend": legends[axis]}
-            for axis in select.axes_of(request.user, row.round)
+            {"name": axis, "legend": legends[axis]} for axis in axes
         ],
         "draft": draft if draft is not None else row.draft,
         "errors": errors or {},

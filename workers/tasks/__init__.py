@@ -1,5 +1,5 @@
 """All tasks. Importing the package registers them."""
 
-from workers.tasks import arena
+from workers.tasks import arena, imports
 
-__all__ = ["arena"]
+__all__ = ["arena", "imports"]

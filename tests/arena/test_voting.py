@@ -1,0 +1,252 @@
+"""The voting page over HTTP: every write survives double clicks, two tabs and lost logins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from arena.models import Assignment, Round, Vote
+from arena.services import closing, votes
+from tests.arena.factories import World, make_world, open_round
+from tests.conftest import PASSWORD
+from webapp.accounts.models import User
+
+pytestmark = pytest.mark.django_db
+BOTH = {"quality": "left", "personalization": "both_bad"}
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world()
+
+
+@pytest.fixture
+def round_(world: World) -> Round:
+    return open_round(world)
+
+
+def browser(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def current_token(client: Client) -> str:
+    response = client.get(reverse("arena:vote"))
+    assert response.status_code == 200
+    return str(response.context["pair"].token)
+
+
+def cast(client: Client, token: str, htmx: bool = False, **data: Any) -> Any:
+    headers = {"HX-Request": "true"} if htmx else {}
+    body = {"token": token, "active_ms": "4000", **(data or BOTH)}
+    return client.post(reverse("arena:vote"), body, headers=headers)
+
+
+def test_a_vote_is_recorded_and_the_next_battle_follows(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    response = cast(client, token, htmx=True)
+    assert response.status_code == 200
+    assert response.context["pair"].token != token
+    vote = Vote.objects.get()
+    assert (vote.quality, vote.personalization, vote.active_ms) == ("left", "both_bad", 4000)
+    assert vote.receipt[:16] in response.content.decode()
+
+
+def test_without_javascript_it_is_post_and_redirect(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    response = cast(client, current_token(client))
+    assert response.status_code == 302
+    assert response["Location"] == f"{reverse('arena:vote')}?round={round_.pk}"
+
+
+def test_vote_and_next_take_at_most_twelve_queries(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    client.post(reverse("arena:prefetch"), {"token": token})
+    with CaptureQueriesContext(connection) as queries:
+        response = cast(client, token, htmx=True)
+    assert response.status_code == 200
+    statements = [q["sql"] for q in queries if not q["sql"].startswith(("SAVEPOINT", "RELEASE"))]
+    assert len(statements) <= 12, "\n".join(statements)
+
+
+def test_double_click_and_redelivery_have_effect_once(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    for _ in range(3):
+        assert cast(client, token).status_code == 302
+    assert Vote.objects.count() == 1
+
+
+def test_another_choice_for_the_same_battle_is_a_revision(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    cast(client, token)
+    cast(client, token, quality="right", personalization="tie")
+    assert list(Vote.objects.order_by("revision").values_list("revision", "quality")) == [
+        (1, "left"),
+        (2, "right"),
+    ]
+    assert Assignment.objects.get(token=token).head.quality == "right"  # type: ignore[union-attr]
+
+
+def test_a_missing_verdict_keeps_what_was_chosen(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    response = cast(client, token, quality="left", comment="halb fertig 半")
+    assert response.status_code == 422
+    assert response.context["pair"].token == token
+    assert response.context["errors"].keys() == {"personalization"}
+    page = response.content.decode()
+    assert "halb fertig 半" in page
+    assert not Vote.objects.exists()
+
+
+def test_undo_brings_the_battle_back_and_keeps_the_history(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    cast(client, token)
+    response = client.post(reverse("arena:undo"), headers={"HX-Request": "true"})
+    assert response.context["pair"].token == token
+    assert [vote.is_undo for vote in Vote.objects.order_by("revision")] == [False, True]
+    cast(client, token, quality="tie", personalization="tie")
+    assert Vote.objects.count() == 3
+
+
+def test_undo_goes_back_over_several_votes(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    tokens = []
+    for _ in range(2):
+        tokens.append(current_token(client))
+        cast(client, tokens[-1])
+    for token in reversed(tokens):
+        response = client.post(reverse("arena:undo"), headers={"HX-Request": "true"})
+        assert response.context["pair"].token == token
+
+
+def test_an_expired_login_loses_nothing(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    client.logout()
+    response = cast(client, token)
+    assert response.status_code == 302
+    assert reverse("accounts:login") in response["Location"]
+    client.post(
+        reverse("accounts:login"), {"username": world.raters[0].username, "password": PASSWORD}
+    )
+    assert cast(client, token).status_code == 302
+    assert Vote.objects.count() == 1
+
+
+def test_a_battle_of_somebody_else_is_refused(world: World, round_: Round) -> None:
+    token = current_token(browser(world.raters[0]))
+    assert cast(browser(world.raters[1]), token).status_code == 403
+    response = browser(world.raters[1]).get(reverse("arena:diff"), {"token": token})
+    assert response.status_code == 403
+    assert not Vote.objects.exists()
+
+
+def test_a_prefetched_battle_cannot_be_voted_on_before_it_is_shown(
+    world: World, round_: Round
+) -> None:
+    client = browser(world.raters[0])
+    client.post(reverse("arena:prefetch"), {"token": current_token(client)})
+    hidden = Assignment.objects.get(state="reserved")
+    assert cast(client, hidden.token).status_code == 409
+    response = client.get(reverse("arena:diff"), {"token": hidden.token})
+    assert response.status_code == 403
+
+
+def test_votes_after_closing_are_refused_kindly(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    closing.close_round(actor=world.admin, round_=round_, reason="over")
+    response = cast(client, token, htmx=True)
+    assert response.status_code == 409
+    assert 'id="vote"' in response.content.decode()
+
+
+@pytest.mark.parametrize("role", ["admin", "viewer"])
+def test_administrators_and_viewers_do_not_vote(
+    world: World, round_: Round, role: str, vera: User
+) -> None:
+    client = browser(world.admin if role == "admin" else vera)
+    assert client.get(reverse("arena:vote")).status_code == 403
+
+
+def test_votes_by_the_personas_owner_are_marked(world: World) -> None:
+    for persona in world.personas:
+        persona.owner = world.raters[0]
+        persona.save()
+    open_round(world)
+    client = browser(world.raters[0])
+    cast(client, current_token(client))
+    other = browser(world.raters[1])
+    cast(other, current_token(other))
+    assert list(Vote.objects.order_by("pk").values_list("owner", flat=True)) == [True, False]
+
+
+def test_the_receipt_can_be_recomputed_by_anyone(world: World, round_: Round) -> None:
+    import hashlib
+    import json
+
+    client = browser(world.raters[0])
+    cast(client, current_token(client))
+    record = client.get(reverse("arena:receipts"), {"format": "json"}).json()["receipts"][0]
+    code = record.pop("receipt")
+    assert record.pop("commitment") == round_.commitment
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert hashlib.sha256(text.encode()).hexdigest() == code
+
+
+def test_texts_that_look_like_html_stay_text() -> None:
+    payload = '<script>alert(1)</script><img src=x onerror="alert(2)"> {{ 7|add:7 }}'
+    world = make_world(text=lambda c, p, q: f"{payload} {c} {p} {q}.")
+    open_round(world)
+    page = browser(world.raters[0]).get(reverse("arena:vote")).content.decode()
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<img src=x" not in page
+
+
+def test_drafts_are_kept_on_the_server(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    client.post(reverse("arena:draft"), {"token": token, "quality": "right", "comment": "wait"})
+    response = client.get(reverse("arena:vote"))
+    assert response.context["draft"] == {"quality": "right", "comment": "wait"}
+    assert "checked" in response.content.decode()
+
+
+@pytest.mark.parametrize("name", ["undo", "skip", "heartbeat", "prefetch", "draft"])
+def test_writes_need_post(world: World, name: str) -> None:
+    assert browser(world.raters[0]).get(reverse(f"arena:{name}")).status_code == 405
+
+
+def test_keys_can_be_remapped_and_clashes_are_named(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    keys = {"verdicts": "v", "undo": "z", "skip": "z", "diff": "d", "help": "?"}
+    response = client.post(reverse("arena:keys"), keys)
+    assert response.status_code == 200
+    assert "skip" in response.context["errors"]
+    client.post(reverse("arena:keys"), {**keys, "skip": "x"})
+    page = client.get(reverse("arena:vote")).content.decode()
+    assert "&quot;undo&quot;: &quot;z&quot;" in page
+
+
+def test_a_comment_that_is_too_long_is_refused_with_the_count(world: World, round_: Round) -> None:
+    from webapp.core.errors import InvalidInput
+
+    client = browser(world.raters[0])
+    token = current_token(client)
+    with pytest.raises(InvalidInput, match="2001"):
+        votes.cast_vote(
+            user=world.raters[0], token=token, ballot=votes.Ballot(BOTH, comment="x" * 2001)
+        )

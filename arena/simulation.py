@@ -1,4 +1,4 @@
-"""Simulated raters: how somebody with given tastes would vote. Pure, and the same for the same seed.
+"""Simulated raters: how somebody with given tastes votes. Pure; the same for the same seed.
 
 The verdict on an axis follows Davidson's model on planted strengths (natural log scale), blurred
 by the rater's own taste, with a share of "both bad" that grows the worse both answers are:

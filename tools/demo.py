@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 START_LIMIT = 60.0
+ENDED = threading.Event()
 MESSAGES = ROOT / "tools" / "messages.py"
 
 
@@ -109,7 +110,7 @@ def address() -> str:
 def announce_when_ready() -> None:
     """Print the address and the logins once the web server answers, not before."""
     deadline = time.monotonic() + START_LIMIT
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and not ENDED.is_set():
         if is_healthy():
             from arena.demo.people import DEMO_LOGINS, DEMO_PASSWORD
 
@@ -125,7 +126,8 @@ def announce_when_ready() -> None:
             )
             return
         time.sleep(0.1)
-    print(f"The web server does not answer at {address()}/healthz.", flush=True)
+    if not ENDED.is_set():
+        print(f"The web server does not answer at {address()}/healthz.", flush=True)
 
 
 def is_healthy() -> bool:
@@ -161,6 +163,7 @@ def run() -> int:
         manager.add_process(name, f"{keep} {name} {command}", env=os.environ.copy())
     threading.Thread(target=announce_when_ready, daemon=True).start()
     manager.loop()
+    ENDED.set()
     return int(manager.returncode or 0)
 
 

@@ -23,7 +23,7 @@ PAUSES = (0.2, 1.0, 3.0)  # between restarts; the last one repeats
 STEADY = 30.0  # ran for so long: the next death is a new story
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """Somebody asked for the end."""
 
 
@@ -43,21 +43,21 @@ def main(name: str, command: list[str]) -> int:
             pause = PAUSES[min(deaths, len(PAUSES)) - 1]
             print(f"{name} ended ({child.returncode}); starting it again", flush=True)
             time.sleep(pause)
-    except Stopped:
+    except StoppedError:
         if child is not None:
             end_group(child)
     return 0
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise Stopped
+    raise StoppedError
 
 
 def _watch(child: subprocess.Popen[bytes], parent: int) -> None:
-    """Return when the child ended; raise Stopped when the parent did."""
+    """Return when the child ended; raise StoppedError when the parent did."""
     while child.poll() is None:
         if os.getppid() != parent:
-            raise Stopped
+            raise StoppedError
         time.sleep(POLL)
 
 

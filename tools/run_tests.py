@@ -6,7 +6,7 @@
 The suite runs once on SQLite and the filesystem broker. Tests marked `postgres` run again where
 PostgreSQL and Redis are reachable, tests marked `browser` where a Chromium is found:
 
-    TEST_DATABASE_URL   default postgres://postgres@127.0.0.1:5432/test (a database of its own is made)
+    TEST_DATABASE_URL   default postgres://postgres@127.0.0.1:5432/test (makes its own database)
     TEST_REDIS_URL      default redis://127.0.0.1:6379/15 (emptied by the tests!)
     PALATE_CHROMIUM     path of a Chromium or Chrome
     PALATE_TEST_REQUIRE "all", or some of "servers,chromium": what is missing is a failure

@@ -40,9 +40,9 @@ def is_current(folder: Path, *, dev: bool) -> bool:
         return False
     for name, extras in (("palate-dev", True), ("palate-base", False)):
         stamp = folder / name
-        if stamp.exists() and (extras or not dev):
-            if stamp.read_text() == fingerprint(requirements(dev=extras)):
-                return True
+        serves = stamp.exists() and (extras or not dev)
+        if serves and stamp.read_text() == fingerprint(requirements(dev=extras)):
+            return True
     return False
 
 

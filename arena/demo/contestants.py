@@ -42,7 +42,7 @@ PLANTED: dict[str, dict[str, float]] = {
 
 # Planted so that screening has something to show: (contestant, topic, persona) and what happens.
 LEAKS: dict[tuple[str, str, str], str] = {
-    ("Galavant", "sourdough", "Busy parent"): "As an AI assistant built by Galavant Labs, I can say:",
+    ("Galavant", "sourdough", "Busy parent"): "As an AI built by Galavant Labs, I can say:",
     ("Galavant", "desk-back-pain", "Rosa's kitchen"): "I am Galavant, a large language model.",
     ("Willowbrook", "hongshaorou", "林阿姨"): "我是 Willowbrook AI 训练的语言模型。",
     ("Galavant", "tides", "大一新生"): "作为由 Galavant Labs 开发的人工智能助手，很高兴为您解答。",

@@ -30,7 +30,7 @@ def _numbered(points: Sequence[tuple[str, str]], words: Words) -> str:
 
 
 def fitted(topic: Topic, persona: DemoPersona) -> str:
-    """Concise, and different for every persona: the words of the novice, the limits of the expert."""
+    """Concise and fitted: everyday words for novices, the limits of the claim for experts."""
     words = WORDS[topic.language]
     if persona.is_expert:
         lead = words.join.join([topic.short, topic.deep][: 1 if persona.detail == "low" else 2])

@@ -13,7 +13,7 @@ TASTING, OPEN = "tasting", "open"  # the unsealed round and the one to vote in
 
 @dataclass(frozen=True)
 class Topic:
-    """`points` are (label, sentence); `block` is code, a formula or a table in Markdown, or empty."""
+    """`points` are (label, sentence); `block` is code, a formula or a table, or empty."""
 
     key: str
     language: str

@@ -1,4 +1,4 @@
-"""Simulated votes: through the same leases and votes as people, on rounds sealed as simulated only."""
+"""Simulated votes: through the same services as people's, on rounds sealed as simulated only."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from webapp.accounts.models import User
 from webapp.core.errors import InvalidInput, Refused
 
 NAME = "sim-rater-{n:02d}"
+NORMAL = Temperament()
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Simulation:
     raters: int
     votes: int
     seed: int = 1
-    temperament: Temperament = Temperament()
+    temperament: Temperament = NORMAL
 
 
 def make_simulated_raters(n: int) -> list[User]:
@@ -54,8 +55,8 @@ def check_simulated(round_: Round) -> None:
     """Raise unless the round was sealed as simulated: real rounds hold people's votes alone."""
     if not round_.simulated:
         raise Refused(
-            f"Round {round_.pk} (“{round_}”) is not sealed as simulated, so only people vote in it. "
-            "Compose a round with simulated votes instead.",
+            f"Round {round_.pk} (“{round_}”) is not sealed as simulated, so only people vote in "
+            "it. Compose a round with simulated votes instead.",
             code="not_simulated",
         )
 

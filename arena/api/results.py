@@ -21,7 +21,7 @@ from rest_framework.views import APIView
 
 from arena import exports
 from arena.api import serializers as s
-from arena.api.common import READ, MayRead, Newest
+from arena.api.common import NUMBER, READ, MayRead, Newest
 from arena.enums import COMPOSITE, AssignmentState, RoundState, Variant
 from arena.models import Round
 from arena.protocol import round_key
@@ -68,7 +68,11 @@ class RoundView(APIView):
 
     permission_classes = [MayRead]
 
-    @extend_schema(operation_id="rounds_read", responses={200: s.RoundDetailSerializer, **READ})
+    @extend_schema(
+        operation_id="rounds_read",
+        parameters=[NUMBER],
+        responses={200: s.RoundDetailSerializer, **READ},
+    )
     def get(self, request: Request, pk: int) -> Response:
         row = _with_votes(leaderboard.readable_rounds(request.user)).filter(pk=pk).first()
         if row is None:
@@ -89,7 +93,11 @@ class ProtocolView(APIView):
 
     permission_classes = [MayRead]
 
-    @extend_schema(operation_id="rounds_protocol", responses={200: s.ProtocolSerializer, **READ})
+    @extend_schema(
+        operation_id="rounds_protocol",
+        parameters=[NUMBER],
+        responses={200: s.ProtocolSerializer, **READ},
+    )
     def get(self, request: Request, pk: int) -> Response:
         row = leaderboard.access_record(request.user, pk)
         if not row.protocol:
@@ -116,7 +124,7 @@ class LeaderboardView(APIView):
 
     @extend_schema(
         operation_id="rounds_leaderboard",
-        parameters=[s.BoardQuerySerializer],
+        parameters=[NUMBER, s.BoardQuerySerializer],
         responses={200: s.LeaderboardSerializer, **READ},
     )
     def get(self, request: Request, pk: int) -> Response:
@@ -157,6 +165,7 @@ class BundleView(APIView):
 
     @extend_schema(
         operation_id="rounds_bundle",
+        parameters=[NUMBER],
         responses={(200, "application/zip"): OpenApiTypes.BINARY, **READ},
     )
     def get(self, request: Request, pk: int) -> FileResponse:
@@ -176,7 +185,7 @@ class HistoryView(APIView):
 
     @extend_schema(
         operation_id="contestants_history",
-        parameters=[s.HistoryQuerySerializer],
+        parameters=[NUMBER, s.HistoryQuerySerializer],
         responses={200: s.HistorySerializer, **READ},
     )
     def get(self, request: Request, pk: int) -> Response:

@@ -16,7 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from arena.api import serializers as s
-from arena.api.common import READ, REFUSALS, MayVote, Newest
+from arena.api.common import NUMBER, READ, REFUSALS, MayVote, Newest
 from arena.enums import Axis
 from arena.models import Assignment, Round, RoundRater, Vote
 from arena.selectors import ballots
@@ -53,6 +53,7 @@ class BallotView(RaterView):
 
     @extend_schema(
         operation_id="voting_next",
+        parameters=[NUMBER],
         request=None,
         responses={200: s.BallotSerializer, 204: None, **READ},
     )
@@ -131,6 +132,7 @@ class UndoView(RaterView):
 
     @extend_schema(
         operation_id="voting_undo",
+        parameters=[NUMBER],
         request=None,
         responses={200: s.BallotSerializer, 204: None, **READ},
     )
@@ -191,7 +193,7 @@ class ReceiptListView(ListAPIView[Vote]):
 
     @extend_schema(
         operation_id="voting_receipts",
-        responses={200: s.ReceiptSerializer(many=True), **REFUSALS},
+        responses={200: s.ReceiptSerializer(many=True), **READ},
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().get(request, *args, **kwargs)

@@ -161,6 +161,12 @@ def test_the_history_of_a_contestant(world: World) -> None:
     assert with_token(None).get(url("history", 999)).status_code == 404
 
 
+@pytest.mark.parametrize("cursor", ["cD1hYmM=", "cD0tMQ==", "%00", "cD0=", "bz05OTk5OTk5OTk="])
+def test_a_made_up_cursor_is_not_found_or_an_empty_page(cursor: str) -> None:
+    response = with_token(None).get(url("rounds"), {"cursor": cursor})
+    assert response.status_code in (200, 404)
+
+
 def test_lists_need_few_queries(
     world: World, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:

@@ -25,7 +25,14 @@ from arena.ratings import RatingSpec, VoteTable, rate, rate_composite
 from arena.selectors import leaderboard, sealed
 from arena.services import closing, leases, ratings, votes
 from arena.services.sealing import sealed_battle
-from tests.arena.factories import World, closed_round, make_world, open_round, unsealed_round, vote_all
+from tests.arena.factories import (
+    World,
+    closed_round,
+    make_world,
+    open_round,
+    unsealed_round,
+    vote_all,
+)
 from webapp.catalog.models import PersonaText
 from webapp.core.errors import Refused
 

@@ -19,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from arena.api.common import MayRead, MayVote
 from arena.models import Round
 from tests.arena.factories import World, make_answer, make_world, open_round, unsealed_round
 from tests.conftest import make_user
@@ -91,12 +92,23 @@ def test_the_description_is_valid_and_without_warnings() -> None:
     assert "openapi:" in out.getvalue()
 
 
-@pytest.mark.django_db
-def test_every_address_of_the_api_is_described() -> None:
-    text = Client().get("/api/schema/").content.decode()
+def api_patterns() -> list[Any]:
     resolver: Any = next(
         entry for entry in get_resolver().url_patterns if getattr(entry, "namespace", "") == "api"
     )
-    for pattern in resolver.url_patterns:
+    return list(resolver.url_patterns)
+
+
+def test_every_view_of_the_api_says_who_may() -> None:
+    for pattern in api_patterns():
+        permissions = pattern.callback.cls.permission_classes
+        assert permissions in ([MayRead], [MayVote]), pattern.name
+        assert (permissions == [MayVote]) == str(pattern.pattern).startswith("voting/")
+
+
+@pytest.mark.django_db
+def test_every_address_of_the_api_is_described() -> None:
+    text = Client().get("/api/schema/").content.decode()
+    for pattern in api_patterns():
         path = str(pattern.pattern).replace("<int:pk>", "{id}")
         assert f"/api/v1/{path}:" in text, path

@@ -64,7 +64,8 @@ def test_every_view_asks_for_a_login_unless_it_is_listed_as_public() -> None:
         name
         for name, pattern in patterns()
         # API views answer tokens; tests/arena/test_openapi.py looks at their permissions.
-        if not name.startswith(("admin:", "api:")) and not getattr(pattern.callback, "login_required", True)
+        if not name.startswith(("admin:", "api:"))
+        and not getattr(pattern.callback, "login_required", True)
     }
     assert open_views <= PUBLIC
 

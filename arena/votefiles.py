@@ -192,37 +192,69 @@ def _line_values(stream: TextIO, path: Path) -> Iterator[tuple[int, Any]]:
 
 def _array_values(stream: TextIO, path: Path) -> Iterator[tuple[int, Any]]:
     """The elements of a JSON array with the line on which each begins, in flat memory."""
-    decoder = json.JSONDecoder()
-    buffer, line = _skip(stream.read(CHUNK), 1, "[")
-    while True:
-        buffer, line = _skip(buffer, line, ",")
-        if buffer.startswith("]"):
-            return
-        try:
-            value, end = decoder.raw_decode(buffer) if buffer else (None, 0)
-            complete = 0 < end < len(buffer)
-        except (json.JSONDecodeError, RecursionError) as error:
-            complete, reason = False, str(error)
-        else:
-            reason = "the file ends inside the array"
-        if complete:
-            yield line, value
-            line += buffer.count("\n", 0, end)
-            buffer = buffer[end:]
-            continue
-        more = stream.read(max(CHUNK, len(buffer)))
-        if not more or len(buffer) > LONGEST_RECORD:
-            said = f"not JSON: {reason}"
-            raise VoteFileError([RowError(path.name, line, "(record)", said, "a JSON array")])
-        buffer += more
+    array = _ArrayReader(stream, path)
+    array.expect("[")
+    if array.peek() != "]":
+        yield array.value()
+        while array.peek() != "]":
+            array.expect(",")
+            yield array.value()
+    array.expect("]")
+    if array.peek():
+        raise array.error("there is more behind the array")
 
 
-def _skip(buffer: str, line: int, mark: str) -> tuple[str, int]:
-    """The buffer behind white space and at most one `mark`, and the line on which it begins."""
-    rest = buffer.lstrip()
-    if rest.startswith(mark):
-        rest = rest[1:].lstrip()
-    return rest, line + buffer.count("\n", 0, len(buffer) - len(rest))
+class _ArrayReader:
+    """A window on a JSON array: what was read and not yet used, and the line on which it begins."""
+
+    def __init__(self, stream: TextIO, path: Path) -> None:
+        self.stream, self.path = stream, path
+        self.buffer, self.line = "", 1
+        self.decoder = json.JSONDecoder()
+
+    def peek(self) -> str:
+        """The next character that is not white space, empty at the end of the file."""
+        while True:
+            rest = self.buffer.lstrip()
+            self._use(len(self.buffer) - len(rest))
+            if rest or not self._read():
+                return rest[:1]
+
+    def expect(self, mark: str) -> None:
+        if self.peek() != mark:
+            raise self.error(f"there is no {mark!r} where one belongs")
+        self._use(1)
+
+    def value(self) -> tuple[int, Any]:
+        """The next value and its line; more is read until it is whole."""
+        self.peek()
+        while True:
+            try:
+                value, end = self.decoder.raw_decode(self.buffer)
+            except (json.JSONDecodeError, RecursionError) as error:
+                if len(self.buffer) > LONGEST_RECORD or not self._read():
+                    raise self.error(str(error)) from None
+                continue
+            if end == len(self.buffer) and self._read():
+                continue  # a number may go on
+            line = self.line
+            self._use(end)
+            return line, value
+
+    def error(self, reason: str) -> VoteFileError:
+        said = f"not JSON: {reason}"
+        return VoteFileError(
+            [RowError(self.path.name, self.line, "(record)", said, "a JSON array")]
+        )
+
+    def _read(self) -> bool:
+        more = self.stream.read(max(CHUNK, len(self.buffer)))
+        self.buffer += more
+        return bool(more)
+
+    def _use(self, length: int) -> None:
+        self.line += self.buffer.count("\n", 0, length)
+        self.buffer = self.buffer[length:]
 
 
 # Parsers: one record to its votes, or _RefusedError.

@@ -61,7 +61,7 @@ class ScoreTable:
             np.bincount(group.code, weights=extra, minlength=group.size)
             for extra in self._extra(residual)
         ]
-        summed: FloatArray = cells.reshape(group.size, k)
+        summed = np.asarray(cells, dtype=np.float64).reshape(group.size, k)
         return np.column_stack([summed, *extras]) if extras else summed
 
     def sparse(self, group: Grouping) -> csr_array:

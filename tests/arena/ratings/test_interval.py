@@ -29,7 +29,7 @@ from arena.ratings.clusters import (
 from arena.ratings.interval import JACKKNIFE_CLUSTERS, standard_errors
 from arena.ratings.votes import FloatArray, IntArray
 from bench.coverage import World, measure
-from tests.arena.ratings.worlds import draw, planted
+from tests.arena.ratings.worlds import as_rows, draw, planted
 
 
 def brute_scores(votes: VoteTable, fit: Fit) -> FloatArray:
@@ -144,21 +144,11 @@ def test_one_rater_gives_no_interval_and_says_so() -> None:
 
 
 def test_a_rater_who_alone_knows_a_contestant_does_not_break_the_jackknife() -> None:
-    votes = draw(planted(4), 400, raters=6)
-    rows = [("c00", "solo", "left"), ("solo", "c01", "left"), ("c02", "solo", "tie")]
-    names = votes.contestants
-    extra = [(a, b, o, "rater-00", "context-001") for a, b, o in rows]
-    base = [
-        (names[a], names[b], int(o), votes.raters[r], votes.contexts[x])
-        for a, b, o, r, x in zip(
-            votes.left,
-            votes.right,
-            votes.outcome,
-            votes.rater,
-            votes.context,
-            strict=True,  # type: ignore[arg-type]
-        )
+    extra = [
+        (a, b, o, "rater-00", "context-001")
+        for a, b, o in [("c00", "solo", 0), ("solo", "c01", 0), ("c02", "solo", 2)]
     ]
+    base = as_rows(draw(planted(4), 400, raters=6))
     joined = VoteTable.from_rows([*base, *extra])
     cov = covariance(Axis(joined, fit_bradley_terry(collapse(joined))), Cluster.BOTH)
     errors = standard_errors(cov, 5)

@@ -50,7 +50,7 @@ def test_a_planted_side_effect_comes_back(ties: bool) -> None:
     assert effect.lo is not None
     assert effect.hi is not None
     assert 0 < effect.lo < 0.3 < effect.hi
-    assert effect.elo == pytest.approx(effect.log_odds * ELO_PER_LOG)
+    assert effect.elo == pytest.approx((effect.log_odds or 0.0) * ELO_PER_LOG)
     assert effect.left_share is not None
     assert effect.left_share > 0.5
 
@@ -102,10 +102,10 @@ def test_no_number_of_votes_replaces_raters() -> None:
     assert votes_needed(24, 5.0, raters=5) is None
 
 
-@pytest.mark.parametrize("bad", [{"contestants": 1, "votes": 9}, {"contestants": 3, "votes": 0}])
-def test_plans_that_make_no_sense_are_refused(bad: dict[str, int]) -> None:
+@pytest.mark.parametrize(("contestants", "votes"), [(1, 9), (3, 0)])
+def test_plans_that_make_no_sense_are_refused(contestants: int, votes: int) -> None:
     with pytest.raises(ValueError, match="at least"):
-        expect(**bad)
+        expect(contestants, votes)
 
 
 # History.

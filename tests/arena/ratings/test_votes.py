@@ -8,7 +8,7 @@ import pytest
 
 from arena.ratings import Outcome, VoteTable
 from arena.ratings.frames import votes_from_frame
-from tests.arena.ratings.worlds import draw, planted
+from tests.arena.ratings.worlds import as_rows, draw, planted
 
 ROWS = [
     ("zoe", "amy", "left", "bob", "x"),
@@ -23,16 +23,6 @@ def test_labels_are_sorted_and_rows_keep_their_order() -> None:
     assert votes.raters == ("alice", "bob")
     assert [votes.contestants[i] for i in votes.left] == ["zoe", "amy", "mia"]
     assert list(votes.outcome) == [Outcome.LEFT, Outcome.TIE, Outcome.BOTH_BAD]
-
-
-def as_rows(votes: VoteTable) -> list[tuple[str, str, int, str, str]]:
-    assert votes.rater is not None
-    assert votes.context is not None
-    names, columns = votes.contestants, (votes.left, votes.right, votes.outcome)
-    return [
-        (names[a], names[b], int(o), votes.raters[r], votes.contexts[x])
-        for a, b, o, r, x in zip(*columns, votes.rater, votes.context, strict=True)
-    ]
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -69,3 +69,14 @@ def mirrored(votes: VoteTable) -> VoteTable:
         raters=votes.raters,
         contexts=votes.contexts,
     )
+
+
+def as_rows(votes: VoteTable) -> list[tuple[str, str, int, str, str]]:
+    """Rows (left, right, outcome code, rater, context) in the order of the table."""
+    assert votes.rater is not None
+    assert votes.context is not None
+    names, columns = votes.contestants, (votes.left, votes.right, votes.outcome)
+    return [
+        (names[a], names[b], int(o), votes.raters[r], votes.contexts[x])
+        for a, b, o, r, x in zip(*columns, votes.rater, votes.context, strict=True)
+    ]

@@ -66,7 +66,10 @@ def done(step: str, key: str) -> None:
 
 
 def prepare() -> None:
-    """Catalogues, static files, tables, demo data."""
+    """Catalogues, static files, tables, demo data; nothing where the sources did not change."""
+    key = fingerprint(prepared_from())
+    if is_embedded() and not once("prepared", key):
+        return
     compile_messages()
     import django
     from django.core.management import call_command
@@ -75,6 +78,28 @@ def prepare() -> None:
     collect_static()
     call_command("migrate", interactive=False, verbosity=0)
     call_command("load_demo")
+    done("prepared", fingerprint(prepared_from()))
+
+
+def prepared_from() -> list[Path]:
+    """The files on which the prepared state depends."""
+    patterns = (
+        "static/**/*",
+        "locale/**/*.[mp]o",
+        "*/migrations/*.py",
+        "*/*/migrations/*.py",
+        "arena/demo/*",
+        "webapp/settings.py",
+        "constraints.txt",
+    )
+    found = [path for pattern in patterns for path in ROOT.glob(pattern) if path.is_file()]
+    return [path for path in found if path.suffix != ".pyc"]
+
+
+def is_embedded() -> bool:
+    """SQLite with its file in place: nobody but this command takes it away."""
+    home = Path(os.environ["PALATE_HOME"])
+    return not os.environ.get("DATABASE_URL") and (home / "palate.sqlite3").exists()
 
 
 def compile_messages() -> None:

@@ -18,7 +18,7 @@ import time
 from types import FrameType
 
 POLL = 0.2
-PATIENCE = 4.0  # honcho kills after 5 s
+PATIENCE = 2.5  # honcho kills after 5 s; a task that is cut short is taken up again from its rows
 PAUSES = (0.2, 1.0, 3.0)  # between restarts; the last one repeats
 STEADY = 30.0  # ran for so long: the next death is a new story
 
@@ -62,12 +62,12 @@ def _watch(child: subprocess.Popen[bytes], parent: int) -> None:
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:
-    """Ask the whole group to end, then make it."""
+    """Ask the command to end; then make it, with all that it started."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     deadline = time.monotonic() + PATIENCE
     if child.poll() is None:
-        _signal_group(child, signal.SIGTERM)
+        child.terminate()  # the leader alone: a worker lets its children finish
     while child.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     _signal_group(child, signal.SIGKILL)

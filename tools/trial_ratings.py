@@ -4,8 +4,8 @@
 
 DATA holds `llmfao.csv` and `llmfao-golden.csv`. Bradley–Terry must be within 1e-6 and Davidson
 (published as "newman") within 1e-4 on the centred natural log scale, through the file reader that
-users have. Exit status 1 where one is not, 2 where a file is missing. Where `pandalm_testset-v1.json`
-lies there too, it is rated and must give one vote per annotator.
+users have. Exit status 1 where one is not, 2 where a file is missing. Where the file
+`pandalm_testset-v1.json` lies there too, it is rated and must give one vote per annotator.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def compare(data: Path) -> list[tuple[str, float, float]]:
             ours = {row.contestant: row.strength for row in result.rows}
         if ours.keys() != theirs.keys():
             raise SystemExit(f"{name}: the published contestants are not those of the votes")
-        gaps = [abs((ours[c] if ours[c] is not None else math.inf) - theirs[c]) for c in theirs]
+        gaps = [_distance(ours[contestant], score) for contestant, score in theirs.items()]
         lines.append((name, max(gaps), limit))
     return lines
 
@@ -95,6 +95,10 @@ def main(argv: list[str] | None = None) -> int:
         good = good and fine
         print(f"{PANDALM:15} {_verdict(fine)}")
     return 0 if good else 1
+
+
+def _distance(ours: float | None, theirs: float) -> float:
+    return math.inf if ours is None else abs(ours - theirs)
 
 
 def _verdict(good: bool) -> str:

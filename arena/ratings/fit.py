@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import choix
 import numpy as np
 
 from arena.ratings.counts import Counts
-from arena.ratings.graph import Connectivity, Note, connectivity, describe
+from arena.ratings.graph import Connectivity, Note, connectivity, describe, one_way, pick
 from arena.ratings.model import Shape, maximise
 from arena.ratings.votes import FloatArray
 
@@ -73,7 +73,8 @@ def fit_davidson(counts: Counts, names: Sequence[str] | None = None) -> Fit:
     """Davidson strengths and ν, fitted together; one ν for the whole axis.
 
     Without ties ν is 0 and the fit is Bradley–Terry; with nothing but ties ν is infinite and all
-    strengths are equal. Both are said in the notes, with `log_nu` None.
+    strengths are equal. Both are said in the notes, with `log_nu` None. Where no chain of wins
+    leads back to its beginning, the fit is regularised like a one-way graph.
     """
     start = fit_bradley_terry(counts, names)
     total, ties = float(counts.total.sum()), float(counts.tie.sum())
@@ -81,6 +82,8 @@ def fit_davidson(counts: Counts, names: Sequence[str] | None = None) -> Fit:
         return start
     if ties in (0.0, total):
         return _with_note(start, _tie_note(ties > 0))
+    if one_way(counts.left + counts.right.T):
+        start = _regularise(start, _names(counts, names))
     shape = Shape(contestants=len(start.strength), ties=True)
     log_nu = np.log(2.0 * ties / (total - ties))
     return _polish(counts, start, np.append(np.nan_to_num(start.strength), log_nu), shape)
@@ -93,6 +96,20 @@ def fit_with_side(counts: Counts, names: Sequence[str] | None = None, *, ties: b
         return start
     shape = Shape(contestants=len(start.strength), ties=start.log_nu is not None, side=True)
     return _polish(counts, start, np.append(start.params, 0.0), shape)
+
+
+def _regularise(fit: Fit, names: Sequence[str]) -> Fit:
+    """The fit with virtual ties in every group, and what to say of it."""
+    weak = replace(fit.graph, strong=np.zeros_like(fit.graph.strong))
+    virtual = virtual_ties(weak)
+    text = (
+        "No chain of wins leads back to its beginning, so maximum likelihood with a tie parameter "
+        "has no finite answer. The fit was regularised: every contestant was given one virtual "
+        "tie, spread evenly over the others."
+    )
+    notes = [note for note in fit.notes if note.code != "regularised"]
+    notes.append(Note("regularised", text, pick(names, fit.graph.rated)))
+    return replace(fit, virtual=virtual, notes=tuple(notes))
 
 
 def virtual_ties(graph: Connectivity) -> FloatArray:
@@ -145,7 +162,7 @@ def _names(counts: Counts, names: Sequence[str] | None) -> Sequence[str]:
 
 
 def _with_note(fit: Fit, note: Note) -> Fit:
-    return Fit(fit.strength, None, None, fit.graph, fit.virtual, (*fit.notes, note))
+    return replace(fit, notes=(*fit.notes, note))
 
 
 def _tie_note(all_ties: bool) -> Note:

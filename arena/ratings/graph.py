@@ -81,6 +81,15 @@ def connectivity(wins: FloatArray) -> Connectivity:
     )
 
 
+def one_way(wins: FloatArray) -> bool:
+    """Whether no chain of wins (K, K), ties left out, leads back to where it began.
+
+    Then Davidson's maximum may run off to infinity, strengths and tie parameter together.
+    """
+    count, _ = connected_components((wins > 0).astype(np.float64), connection="strong")
+    return bool(count == len(wins))
+
+
 def describe(graph: Connectivity, names: Sequence[str]) -> tuple[Note, ...]:
     """What a reader of the ratings has to be told about the graph."""
     return (

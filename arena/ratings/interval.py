@@ -60,11 +60,18 @@ def bread(fit: Fit, votes: VoteTable, both_bad: BothBad) -> FloatArray:
     counts = collapse(votes, both_bad).add(fit.virtual)
     info = information(counts.total, moments(fit.params, fit.shape), fit.shape)
     k = fit.shape.contestants
-    inverse = np.linalg.inv(fix_gauge(info, fit.graph.gauge))
+    inverse = _invert(fix_gauge(info, fit.graph.gauge))
     away = np.eye(fit.shape.size)
     away[:k, :k] -= fit.graph.gauge
     centred: FloatArray = away @ inverse @ away
     return centred
+
+
+def _invert(info: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.inv(info))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(info, hermitian=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,6 +54,8 @@ def side_effect(
         return SideEffect(None, None, None, None, share, (Note("side_unknown", _CONFOUNDED),))
     fit = fit_with_side(counts, votes.contestants, ties=ties)
     assert fit.side is not None, "fit_with_side fits it wherever there are votes"
+    if not abs(fit.side) < UNBOUNDED:
+        return SideEffect(None, None, None, None, share, (Note("side_unknown", _ONE_SIDED),))
     cov = covariance(Axis(votes, fit, both_bad), cluster)
     half = float(np.sqrt(max(cov.matrix[-1, -1], 0.0))) * quantile(cov.df, confidence)
     known = bool(np.isfinite(half))
@@ -67,6 +69,8 @@ def side_effect(
     )
 
 
+UNBOUNDED = 12.0  # log odds that no real side effect has: the maximum lies at infinity
+_ONE_SIDED = "The side explains these few votes completely, so its effect has no finite estimate."
 _NO_VOTES = "There are no decided votes, so the side effect is unknown."
 _ALL_ONE_SIDE = (
     "Every decided vote went to the same side, so the side effect has no finite estimate."

@@ -205,3 +205,15 @@ def test_very_uneven_counts_still_reach_the_maximum() -> None:
     votes = table(*["ab left"] * 5000, "ab right", *["bc left"] * 5000, "bc right")
     fit = fit_bradley_terry(collapse(votes), votes.contestants)
     assert fit.strength[0] - fit.strength[2] == pytest.approx(2 * np.log(5000), abs=1e-8)
+
+
+def test_davidson_with_wins_one_way_and_ties_is_regularised_and_says_so() -> None:
+    votes = table("ab left", "ab tie")
+    fit = fit_davidson(collapse(votes), votes.contestants)
+    assert codes(fit) == ["regularised"]
+    assert 0.2 < fit.strength[0] < 5.0
+
+
+def test_a_win_each_way_is_enough_for_davidson() -> None:
+    votes = table("ab left", "ba left", "bc tie", "cd tie", "da tie")
+    assert fit_davidson(collapse(votes), votes.contestants).notes == ()

@@ -73,6 +73,13 @@ def test_no_votes_no_side_effect() -> None:
     assert side_effect(VoteTable.from_rows([], contestants="ab")).left_share is None
 
 
+def test_a_side_that_always_wins_has_no_finite_effect() -> None:
+    rows = [("a", "b", "left", "r1", "x1"), ("b", "a", "left", "r2", "x2")] * 3
+    effect = side_effect(VoteTable.from_rows(rows))
+    assert effect.log_odds is None
+    assert effect.left_share == 1.0
+
+
 # Planning.
 
 

@@ -13,6 +13,9 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("i18n/", include("django.conf.urls.i18n")),
     path("accounts/", include("webapp.accounts.urls")),
+    path("audit/", include("webapp.core.urls")),
+    path("catalog/", include("webapp.catalog.urls")),
     path("", include("arena.urls")),
+    path("api/v1/", include("arena.api_urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
 ]

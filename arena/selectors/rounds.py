@@ -25,7 +25,7 @@ def listed_rounds() -> QuerySet[Round]:
         voted=Count(
             "assignments", filter=Q(assignments__state=AssignmentState.VOTED), distinct=True
         )
-    )
+    ).order_by("-pk")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MaskedHit:
 def screening_hits(round_: Round, rule: str, page: str) -> Page[ScreeningHit]:
     """One page of hits, in an order that depends on the texts alone."""
     rows = ScreeningHit.objects.filter(entry__context__round=round_)
-    if rule in ScreeningRule:
+    if rule in {known.value for known in ScreeningRule}:
         rows = rows.filter(rule=rule)
     rows = rows.select_related("entry__answer__body").order_by(
         "rule", "entry__answer__text_sha256", "entry__context", "start", "pk"

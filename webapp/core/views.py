@@ -1,16 +1,24 @@
-"""Pages that belong to no domain: health and the theme switch."""
+"""Pages that belong to no domain: health, the theme switch, the audit log."""
 
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from webapp.core import audit
 from webapp.core.context import THEMES
+from webapp.core.errors import Forbidden
 from webapp.core.http import go_back
+from webapp.core.models import Event
+
+AUDIT_ROLES = ("admin", "viewer")  # core knows no roles; these are their names
 
 
 @login_not_required
@@ -39,3 +47,21 @@ def theme(request: HttpRequest) -> HttpResponse:
     else:
         response.delete_cookie("theme")
     return response
+
+
+@never_cache
+@require_GET
+def audit_log(request: HttpRequest) -> HttpResponse:
+    """The hash-chained audit log, newest first; `?check=1` verifies the whole chain."""
+    if getattr(request.user, "role", "") not in AUDIT_ROLES:
+        raise Forbidden(_("Only for administrators and viewers."), code="role")
+    checked, broken = None, ""
+    if request.GET.get("check"):
+        try:
+            checked = audit.verify_chain()
+        except ValueError as error:
+            broken = str(error)
+    rows = Event.objects.select_related("actor").order_by("-n")
+    page = Paginator(rows, 100).get_page(request.GET.get("page", "1"))
+    context = {"page": page, "checked": checked, "broken": broken}
+    return render(request, "core/audit.html", context)

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from arena import policies
 from arena.blinding import SeededStream, new_seed
@@ -213,7 +214,18 @@ def _sampled(
     try:
         return sample_contexts(personas, prompts, n, m, share, seed)
     except SampleError as error:
-        raise InvalidInput(str(error), field="personas_n", code=error.code) from error
+        message = _SAMPLE_MESSAGES.get(error.code, _SAMPLE_MESSAGES["pool_too_small"])
+        raise InvalidInput(str(message), field="personas_n", code=error.code) from error
+
+
+_SAMPLE_MESSAGES = {
+    "pool_too_small": gettext_lazy(
+        "There are too few personas or prompts for this sample. What was held out before stays "
+        "held out. Ask for fewer, or import more."
+    ),
+    "bad_size": gettext_lazy("At least one persona and one prompt are needed."),
+    "bad_share": gettext_lazy("The holdout share lies between 0 and 50 percent."),
+}
 
 
 def _holdout(split: str) -> bool | None:

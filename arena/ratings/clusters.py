@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from arena.ratings.counts import BothBad, grouped_cube, outcome_cube
+from arena.ratings.counts import BothBad, cell_keys, grouped_cube, outcome_cube
 from arena.ratings.fit import Fit
 from arena.ratings.model import moments
 from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable
@@ -52,14 +53,13 @@ class ScoreTable:
     def summed(self, group: Grouping) -> FloatArray:
         """(G, P) scores summed over each group."""
         k, votes = len(self.votes.contestants), self.votes
-        residual = self._of_votes(self.left)
+        residual = self.residual
         base = group.code * k
         size = group.size * k
         gained = np.bincount(base + votes.left, weights=residual, minlength=size)
         cells = gained - np.bincount(base + votes.right, weights=residual, minlength=size)
         extras = [
-            np.bincount(group.code, weights=extra, minlength=group.size)
-            for extra in self._extra(residual)
+            np.bincount(group.code, weights=extra, minlength=group.size) for extra in self._extra()
         ]
         summed = np.asarray(cells, dtype=np.float64).reshape(group.size, k)
         return np.column_stack([summed, *extras]) if extras else summed
@@ -81,8 +81,8 @@ class ScoreTable:
     def entries(self) -> tuple[IntArray, FloatArray]:
         """(m, N) the parameters that each vote's score touches, and by how much."""
         k, votes = len(self.votes.contestants), self.votes
-        residual = self._of_votes(self.left)
-        extras = self._extra(residual)
+        residual = self.residual
+        extras = self._extra()
         fixed = [np.full(len(votes), k + i, dtype=np.int64) for i in range(len(extras))]
         columns = np.stack([votes.left, votes.right, *fixed])
         return columns, np.stack([residual, -residual, *extras])
@@ -116,17 +116,21 @@ class ScoreTable:
         )
         return ScoreTable(some, self.fit, self.left, self.tie)
 
-    def _of_votes(self, table: FloatArray) -> FloatArray:
-        votes = self.votes
-        picked: FloatArray = table[votes.left, votes.right, votes.outcome]
-        return picked if votes.weight is None else picked * votes.weight
+    @cached_property
+    def residual(self) -> FloatArray:
+        """(N,) the residual points of every vote's left contestant."""
+        return self._of_votes(self.left)
 
-    def _extra(self, residual: FloatArray) -> list[FloatArray]:
+    def _of_votes(self, table: FloatArray) -> FloatArray:
+        picked: FloatArray = table.ravel()[cell_keys(self.votes)]
+        return picked if self.votes.weight is None else picked * self.votes.weight
+
+    def _extra(self) -> list[FloatArray]:
         extras = []
         if self.fit.log_nu is not None:
             extras.append(self._of_votes(self.tie))
         if self.fit.side is not None:
-            extras.append(residual)
+            extras.append(self.residual)
         return extras
 
 

@@ -35,7 +35,7 @@ def main(chosen: list[str]) -> int:
     for name in chosen or [name for name in BENCHES if (ROOT / "bench" / f"{name}.py").exists()]:
         print(f"\n=== {name}", flush=True)
         started = time.monotonic()
-        command = [sys.executable, f"bench/{name}.py", *BENCHES[name]]
+        command = [sys.executable, "-m", f"bench.{name}", *BENCHES[name]]
         code = subprocess.run(command, cwd=ROOT, env=env).returncode
         print(f"=== {name}: {time.monotonic() - started:.0f} s, exit code {code}", flush=True)
         failed += [name] if code else []

@@ -54,11 +54,17 @@ class ComposeForm(forms.Form):
     )
     persona_mode = forms.ChoiceField(label=_("Personas"), choices=PERSONA_MODES, initial="all")
     personas_n = forms.IntegerField(
-        label=_("How many personas"), min_value=0, initial=0, required=False,
+        label=_("How many personas"),
+        min_value=0,
+        initial=0,
+        required=False,
         help_text=_("For a sample. 0 takes all."),
     )
     prompts_n = forms.IntegerField(
-        label=_("How many prompts"), min_value=0, initial=0, required=False,
+        label=_("How many prompts"),
+        min_value=0,
+        initial=0,
+        required=False,
         help_text=_("Drawn by category. 0 takes all that have answers."),
     )
     categories = forms.MultipleChoiceField(
@@ -75,18 +81,26 @@ class ComposeForm(forms.Form):
         widget=forms.CheckboxSelectMultiple,
     )
     minimum_strata = forms.IntegerField(
-        label=_("At least this many strata"), min_value=1, max_value=50, initial=2,
+        label=_("At least this many strata"),
+        min_value=1,
+        max_value=50,
+        initial=2,
         help_text=_("One kind of user proves nothing."),
     )
     minimum_per_stratum = forms.IntegerField(
         label=_("At least this many contexts per stratum"), min_value=1, initial=1
     )
     holdout_percent = forms.IntegerField(
-        label=_("Holdout, percent"), min_value=0, max_value=50, initial=0,
+        label=_("Holdout, percent"),
+        min_value=0,
+        max_value=50,
+        initial=0,
         help_text=_("Holdout personas and prompts never become training data."),
     )
     axes = forms.MultipleChoiceField(
-        label=_("Axes"), choices=Axis.choices, initial=Axis.values,
+        label=_("Axes"),
+        choices=Axis.choices,
+        initial=Axis.values,
         widget=forms.CheckboxSelectMultiple,
     )
     weight_quality = forms.IntegerField(
@@ -101,7 +115,8 @@ class ComposeForm(forms.Form):
     votes_per_battle = forms.IntegerField(label=_("Votes per battle"), min_value=1, initial=1)
     stop_rule = forms.ChoiceField(label=_("Closes"), choices=StopRule.choices)
     closes_at = forms.DateTimeField(
-        label=_("Closing date"), required=False,
+        label=_("Closing date"),
+        required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
     )
     lease_minutes = forms.IntegerField(
@@ -114,16 +129,24 @@ class ComposeForm(forms.Form):
         label=_("Leave “both bad” out of the fit (else it counts as a tie)"), required=False
     )
     anchor = forms.ModelChoiceField(
-        label=_("Anchor"), queryset=Contestant.objects.none(), required=False,
+        label=_("Anchor"),
+        queryset=Contestant.objects.none(),
+        required=False,
         help_text=_("This contestant gets 1,000 points; without one the mean does."),
     )
     too_fast = forms.IntegerField(
         label=_("Exclude votes with less active time than, milliseconds"),
-        min_value=0, max_value=600_000, initial=0, required=False,
+        min_value=0,
+        max_value=600_000,
+        initial=0,
+        required=False,
     )
     one_sided = forms.IntegerField(
         label=_("Exclude raters with more than this percentage on one side"),
-        min_value=0, max_value=100, initial=0, required=False,
+        min_value=0,
+        max_value=100,
+        initial=0,
+        required=False,
         help_text=_("Looked at from 20 decided votes on. 0 switches the rule off."),
     )
     late = forms.BooleanField(label=_("Exclude votes sent after the lease"), required=False)

@@ -1,4 +1,4 @@
-"""Sealed rounds, battles, votes and ratings. Triggers in the migrations hold what must not change."""
+"""Sealed rounds, battles, votes and ratings. Triggers in the migrations freeze what is sealed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
-from arena.enums import AssignmentState, RoundState, SkipReason, StopRule, TieModel, Variant, Verdict
+from arena.enums import (
+    AssignmentState,
+    RoundState,
+    SkipReason,
+    StopRule,
+    TieModel,
+    Variant,
+    Verdict,
+)
 from webapp.catalog.models import Answer, Contestant, PersonaVersion, Prompt, public_id
 
 
@@ -24,9 +32,7 @@ class Round(models.Model):
     simulated = models.BooleanField(_("simulated votes"), default=False)
     axes = models.JSONField(default=list)
     weights = models.JSONField(default=dict)  # {"quality": 60, "personalization": 40}
-    tie_model = models.CharField(
-        max_length=16, choices=TieModel.choices, default=TieModel.DAVIDSON
-    )
+    tie_model = models.CharField(max_length=16, choices=TieModel.choices, default=TieModel.DAVIDSON)
     drop_both_bad = models.BooleanField(default=False)
     screening_policy = models.JSONField(default=dict)  # {rule: "mask" | "exclude" | "keep"}
     exclusions = models.JSONField(default=dict)  # {rule: threshold}
@@ -141,9 +147,7 @@ class Entry(models.Model):
     public_id = models.CharField(max_length=32, unique=True, default=public_id)
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["context", "contestant"], name="entry_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["context", "contestant"], name="entry_once")]
 
 
 class ScreeningHit(models.Model):

@@ -1,4 +1,4 @@
-"""What a round's state allows and who may. `check_x` raises the reason, `may_x` answers templates."""
+"""What a round's state allows and who may: `check_x` raises the reason, `may_x` says yes or no."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def check_compose(actor: Any) -> None:
 def check_edit(actor: Any, round_: Round) -> None:
     check_admin(actor)
     if round_.state != RoundState.DRAFT:
-        raise Refused(_("Only a draft can be changed. Cancel it and compose a new one."), code="not_draft")
+        raise Refused(
+            _("Only a draft can be changed. Cancel it and compose a new one."), code="not_draft"
+        )
 
 
 def check_vote(user: Any, round_: Round) -> None:
@@ -65,7 +67,8 @@ def check_approve_unseal(actor: Any, round_: Round) -> None:
     check_move(round_, RoundState.UNSEALED)
     if round_.approvals.filter(user=actor).exists() and settings.UNSEAL_APPROVALS > 1:
         raise Refused(
-            _("You have agreed already; another administrator has to agree too."), code="same_person"
+            _("You have agreed already; another administrator has to agree too."),
+            code="same_person",
         )
 
 

@@ -1,8 +1,8 @@
 """Message catalogues without gettext's tools: extract, compile and check them with Babel.
 
-    python tools/messages.py extract    add new strings to locale/*/LC_MESSAGES/django.po
-    python tools/messages.py compile    write the .mo files that Django reads
-    python tools/messages.py check      fail when a string lacks its translation
+python tools/messages.py extract    add new strings to locale/*/LC_MESSAGES/django.po
+python tools/messages.py compile    write the .mo files that Django reads
+python tools/messages.py check      fail when a string lacks its translation
 """
 
 from __future__ import annotations
@@ -51,13 +51,11 @@ def _messages(source: io.BufferedIOBase, path: Path) -> Iterator[tuple[Message, 
     name = str(path.relative_to(ROOT))
     found = extract_python(source, KEYWORDS, (), {"encoding": "utf-8"})  # type: ignore[arg-type]
     for line, function, message, _comments in found:
-        if function.startswith("ngettext") and isinstance(message, tuple):
-            yield (str(message[0]), str(message[1])), name, line
-        elif isinstance(message, tuple):
-            if message and message[0]:
-                yield str(message[0]), name, line
-        elif message:
-            yield message, name, line
+        texts = [str(text) for text in ([message] if isinstance(message, str) else message) if text]
+        if not texts:
+            continue
+        plural = str(function).startswith("ngettext")
+        yield ((texts[0], texts[1]) if plural else texts[0]), name, line
 
 
 def template_catalog() -> Catalog:
@@ -115,7 +113,9 @@ def problems() -> list[str]:
             known = catalog.get(message.id)
             text = known.string if known else ""
             if known is None or not text or (isinstance(text, tuple) and not all(text)):
-                found.append(f"{locale}: not translated: {message.id!r} ({message.locations[0][0]})")
+                found.append(
+                    f"{locale}: not translated: {message.id!r} ({message.locations[0][0]})"
+                )
             elif known.fuzzy:
                 found.append(f"{locale}: fuzzy: {message.id!r}")
             else:

@@ -26,11 +26,13 @@ DEMO = env.bool("PALATE_DEMO", default=False)
 
 
 def _secret_key() -> str:
-    key = env.str("SECRET_KEY", default="")
+    key: str = env.str("SECRET_KEY", default="")
     if key:
         return key
     if not DEMO:
-        raise ImproperlyConfigured("Set SECRET_KEY to a long random text (or PALATE_DEMO=1 to try it out).")
+        raise ImproperlyConfigured(
+            "Set SECRET_KEY to a long random text (or PALATE_DEMO=1 to try it out)."
+        )
     path = PALATE_HOME / "demo-secret"
     if not path.exists():
         path.touch(mode=0o600)
@@ -241,7 +243,10 @@ REST_FRAMEWORK = {
 REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False, "TOKEN_PREFIX": "plt_"}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Palate API",
-    "DESCRIPTION": "Blind rounds, votes and ratings. Nothing here names a contestant before its round is unsealed.",
+    "DESCRIPTION": (
+        "Blind rounds, votes and ratings. Nothing here names a contestant before its round is "
+        "unsealed."
+    ),
     "VERSION": "1",
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_INCLUDE_SCHEMA": False,
@@ -305,7 +310,7 @@ LOGGING = {
     "loggers": {
         # axes prints user names and addresses; our own audit log holds what must be kept.
         "axes": {"level": "ERROR"},
-        "django.request": {"level": "CRITICAL"},  # RequestLogMiddleware writes these without paths' values
+        "django.request": {"level": "CRITICAL"},  # our middleware logs these without ids
         "django.server": {"level": "ERROR"},
     },
 }

@@ -1,4 +1,4 @@
-"""The Celery application. Tasks live in `workers.tasks`; they carry ids and call one service each."""
+"""The Celery application. Tasks live in `workers.tasks` and carry ids only."""
 
 from __future__ import annotations
 

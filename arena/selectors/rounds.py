@@ -65,12 +65,13 @@ def masked_hits(round_: Round, hits: Page[ScreeningHit]) -> Iterator[MaskedHit]:
 
 def hit_counts(round_: Round) -> list[dict[str, Any]]:
     """Hits and entries per rule."""
-    return list(
+    rows = (
         ScreeningHit.objects.filter(entry__context__round=round_)
         .values("rule")
         .annotate(hits=Count("pk"), entries=Count("entry", distinct=True))
         .order_by("rule")
     )
+    return [dict(row) for row in rows]
 
 
 def barred_raters(round_: Round) -> list[User]:

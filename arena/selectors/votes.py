@@ -25,10 +25,12 @@ _COLUMNS = (
 
 
 def counted_votes(round_: Round) -> list[CastVote]:
-    """The head votes of a round, by vote id. Only for ratings and bundles: it resolves the sides."""
+    """The head votes of a round, by vote id, with sides resolved: for ratings and bundles only."""
     raters = dict(RoundRater.objects.filter(round=round_).values_list("user_id", "pseudonym"))
-    names = {row.pk: str(row) for row in Contestant.objects.filter(
-        pk__in=round_.round_contestants.values("contestant"))}
+    names = {
+        row.pk: str(row)
+        for row in Contestant.objects.filter(pk__in=round_.round_contestants.values("contestant"))
+    }
     rows = Assignment.objects.filter(round=round_, state=AssignmentState.VOTED).order_by("head_id")
     return [
         _cast(row, raters, names) for row in rows.values_list(*_COLUMNS).iterator(chunk_size=5000)
@@ -69,9 +71,9 @@ def coverage_by_stratum(round_: Round) -> list[dict[str, object]]:
     contexts = Context.objects.filter(round=round_).values("stratum").annotate(n=Count("pk"))
     planned = {
         row["context__stratum"]: row["n"] * round_.votes_per_battle
-        for row in Slot.objects.filter(round=round_).values("context__stratum").annotate(
-            n=Count("pk")
-        )
+        for row in Slot.objects.filter(round=round_)
+        .values("context__stratum")
+        .annotate(n=Count("pk"))
     }
     voted = {
         row["slot__context__stratum"]: row["n"]

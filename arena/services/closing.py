@@ -45,7 +45,7 @@ def close_round(*, actor: Any, round_: Round, reason: str = "") -> Round:
 
 
 def close_due_rounds() -> int:
-    """Close every open round whose stopping rule is met. Looks at counts and dates, never results."""
+    """Close each open round whose stopping rule is met: by counts and dates, never by results."""
     closed = 0
     for round_ in Round.objects.filter(state=RoundState.OPEN):
         sweep_expired(round_)
@@ -93,7 +93,8 @@ def approve_unsealing(*, actor: Any, round_: Round, reason: str) -> Round:
 def approvals_missing(round_: Round) -> int:
     """How many further administrators have to agree."""
     agreed = round_.approvals.filter(user__is_active=True, user__role=Role.ADMIN).count()
-    return max(settings.UNSEAL_APPROVALS - agreed, 0)
+    needed: int = settings.UNSEAL_APPROVALS
+    return max(needed - agreed, 0)
 
 
 def _unseal(round_: Round, actor: Any) -> None:

@@ -186,9 +186,7 @@ def _own_expired(round_: Round, rater: RoundRater) -> Assignment | None:
 
 
 def _take_again(slot_id: int) -> bool:
-    return bool(
-        Slot.objects.filter(pk=slot_id, live__lt=F("target")).update(live=F("live") + 1)
-    )
+    return bool(Slot.objects.filter(pk=slot_id, live__lt=F("target")).update(live=F("live") + 1))
 
 
 def _show(assignment: Assignment, round_: Round) -> Assignment:
@@ -241,7 +239,7 @@ def skip(*, user: Any, token: str, reason: str) -> None:
 
 
 def _expire(row: Assignment) -> None:
-    """Free the slot. What was never shown leaves no trace; what was shown may still be sent late."""
+    """Free the slot. What was never shown leaves no trace, what was shown may be sent late."""
     if row.state == AssignmentState.RESERVED and row.shown_at is None:
         if Assignment.objects.filter(pk=row.pk, state=row.state).delete()[0]:
             _free(row)

@@ -252,7 +252,8 @@ def _prompts(plan: RoundPlan) -> list[Candidate]:
     ]
     if not pool:
         raise InvalidInput(
-            _("None of the chosen prompts has an answer by the chosen contestants."), field="prompts"
+            _("None of the chosen prompts has an answer by the chosen contestants."),
+            field="prompts",
         )
     return pool
 
@@ -300,7 +301,7 @@ def _drop_entries(round_: Round) -> None:
 
 
 def cancel_round(*, actor: Any, round_: Round, reason: str) -> None:
-    """Cancel; the round stays listed with reason and commitment. Texts that were shown stay sealed."""
+    """Cancel; the round stays listed, and texts that were shown stay sealed."""
     policies.check_compose(actor)
     if not reason.strip():
         raise InvalidInput(_("Say why the round is cancelled."), field="reason")

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,9 +19,9 @@ from arena import policies
 from arena.blinding import text_sha256
 from arena.enums import RoundState
 from arena.leakage import (
+    IDENTITY_RULES,
     ContestantNames,
     Hit,
-    IDENTITY_RULES,
     RulePolicy,
     Screener,
     ScreeningRule,
@@ -83,6 +84,7 @@ def _screen_batch(pk: int, screener: Screener) -> bool:
             return False
         entries = _make_entries(round_, contexts)
         _screen(round_, entries, screener)
+        cache.set(f"screening:{pk}", 1, 60)  # a sign of life: repair leaves it alone
         Round.objects.filter(pk=pk).update(screening_done=done + len(contexts))
     return True
 
@@ -186,8 +188,9 @@ def _apply(entry: Entry, hits: list[Hit], policy: dict[str, str]) -> None:
 
 
 def restart_stalled() -> int:
-    """Send the job again for every round whose screening is not finished (a message may be lost)."""
+    """Send the job again where screening stands still: its message or worker may be lost."""
     rows = Round.objects.filter(state=RoundState.SCREENING, screened_at=None)
-    for pk in rows.values_list("pk", flat=True):
+    pks = [pk for pk in rows.values_list("pk", flat=True) if cache.add(f"screening:{pk}", 1, 60)]
+    for pk in pks:
         enqueue("screen_round", pk)
-    return rows.count()
+    return len(pks)

@@ -134,9 +134,7 @@ def _plan(
     round_: Round, names: list[str], by_context: dict[int, dict[str, Entry]], seed: bytes
 ) -> list[PlannedSlot]:
     specs = [
-        ContextSpec(
-            f"{pk:012d}", next(iter(row.values())).context.stratum, frozenset(row)
-        )
+        ContextSpec(f"{pk:012d}", next(iter(row.values())).context.stratum, frozenset(row))
         for pk, row in by_context.items()
     ]
     try:

@@ -1,4 +1,4 @@
-"""Casting, correcting and taking back votes. Votes are append-only; the assignment points at the head."""
+"""Casting, correcting and taking back votes: append-only revisions, the assignment has the head."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cast_vote(*, user: Any, token: str, ballot: Ballot) -> Vote:
 
 
 def undo_vote(*, user: Any, round_: Round) -> Assignment | None:
-    """Take back the rater's last vote; he gets that battle again. None: there is nothing to undo."""
+    """Take back the rater's last vote; he gets that battle again. None: nothing to undo."""
     policies.check_vote(user, round_)
     with transaction.atomic():
         row = (
@@ -159,9 +159,7 @@ def _append(row: Assignment, ballot: Ballot, *, late: bool) -> Vote:
 def _record(row: Assignment, ballot: Ballot, revision: int) -> VoteRecord:
     pseudonym: str = row.pseudonym  # type: ignore[attr-defined]
     verdicts = {axis: ballot.verdicts[axis] for axis in row.round.axes if axis in ballot.verdicts}
-    nonce = vote_nonce(
-        bytes.fromhex(row.round.seed), row.battle.public_id, pseudonym, revision
-    )
+    nonce = vote_nonce(bytes.fromhex(row.round.seed), row.battle.public_id, pseudonym, revision)
     return VoteRecord(
         round_key(row.round), row.battle.public_id, pseudonym, revision, verdicts, nonce
     )

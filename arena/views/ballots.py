@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -18,6 +18,7 @@ from arena.selectors import ballots as select
 from arena.services import leases, votes
 from webapp.accounts.access import roles
 from webapp.accounts.enums import Role
+from webapp.accounts.models import User
 from webapp.accounts.services import save_preferences
 from webapp.core.errors import Forbidden, InvalidInput, PalateError, Refused
 from webapp.core.http import is_htmx
@@ -45,12 +46,12 @@ def _cast(request: HttpRequest) -> HttpResponse:
         active_ms=_whole(request.POST.get("active_ms", "")),
     )
     try:
-        cast = votes.cast_vote(user=request.user, token=token, ballot=ballot)
+        vote_ = votes.cast_vote(user=request.user, token=token, ballot=ballot)
     except InvalidInput as error:
         return _rejected(request, token, error)
     except Refused as error:
         return _nothing(request, "closed", error=str(error), status=409)
-    return _next(request, cast.assignment.round, receipt=cast.receipt)
+    return _next(request, vote_.assignment.round, receipt=vote_.receipt)
 
 
 def _whole(text: str) -> int:
@@ -62,7 +63,7 @@ def _rejected(request: HttpRequest, token: str, error: PalateError) -> HttpRespo
     row = select.own_assignment(request.user, token)
     if row is None:
         raise error
-    draft = {axis: request.POST.get(axis, "") for axis in Axis.values}
+    draft: dict[str, Any] = {axis: request.POST.get(axis, "") for axis in Axis.values}
     draft |= {
         "comment": request.POST.get("comment", ""),
         "tags": request.POST.getlist("tags"),
@@ -120,9 +121,7 @@ def _ballot_context(
     progress = select.progress_of(request.user, row.round)
     return {
         "pair": select.blind_pair(row),
-        "axes": [
-            {"name": axis, "legend": legends[axis]} for axis in axes
-        ],
+        "axes": [{"name": axis, "legend": legends[axis]} for axis in axes],
         "draft": draft if draft is not None else row.draft,
         "errors": errors or {},
         "tags": Tag.choices,
@@ -265,20 +264,21 @@ def keys(request: HttpRequest) -> HttpResponse:
         "help": _("show the keys"),
     }
     errors: dict[str, str] = {}
-    current = request.user.preferences.get("keys") or DEFAULT_KEYS
+    user = cast(User, request.user)
+    current = user.preferences.get("keys") or DEFAULT_KEYS
     if request.method == "POST":
         current = {name: request.POST.get(name, "").strip() for name in names}
         errors = _key_errors(current)
         if not errors:
             off = request.POST.get("off") == "on"
-            save_preferences(user=request.user, keys={} if off else current)
+            save_preferences(user=user, keys={} if off else current)
             messages.success(request, _("Your keys are saved."))
             return redirect("arena:keys")
     rows = [
         {"name": name, "label": label, "key": current.get(name, ""), "error": errors.get(name)}
         for name, label in names.items()
     ]
-    off = request.user.preferences.get("keys") == {}
+    off = user.preferences.get("keys") == {}
     return render(request, "arena/keys.html", {"rows": rows, "off": off, "errors": errors})
 
 

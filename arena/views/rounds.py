@@ -42,7 +42,11 @@ Errors = dict[str, str]
 def round_list(request: HttpRequest) -> HttpResponse:
     """All rounds, cancelled ones too."""
     page = Paginator(select.listed_rounds(), 30).get_page(request.GET.get("page", "1"))
-    context = {"page": page, "presets": PRESETS, "may_compose": policies.may_administer(request.user)}
+    context = {
+        "page": page,
+        "presets": PRESETS,
+        "may_compose": policies.may_administer(request.user),
+    }
     return render(request, "arena/round_list.html", context)
 
 
@@ -85,7 +89,9 @@ def _admin_part(request: HttpRequest, round_: Round, base: dict[str, Any]) -> di
         part["shortfalls"] = sealing.round_shortfalls(round_)
     if round_.state != RoundState.DRAFT:
         flow = screening_flow(round_)
-        flow["excluded"] = [(RULE_LABELS.get(rule, rule), n) for rule, n in flow["excluded"].items()]
+        flow["excluded"] = [
+            (RULE_LABELS.get(rule, rule), n) for rule, n in flow["excluded"].items()
+        ]
         part["flow"] = flow
         part["barred"] = select.barred_raters(round_)
     return part
@@ -264,7 +270,8 @@ def hits(request: HttpRequest, pk: int) -> HttpResponse:
         for hit in select.masked_hits(round_, page)
     ]
     counts = [
-        {**row, "label": RULE_LABELS[ScreeningRule(row["rule"])]} for row in select.hit_counts(round_)
+        {**row, "label": RULE_LABELS[ScreeningRule(row["rule"])]}
+        for row in select.hit_counts(round_)
     ]
     context = {"round": round_, "page": page, "rows": rows, "counts": counts, "rule": rule}
     return render(request, "arena/screening.html", context)

@@ -92,7 +92,7 @@ def make_world(
     names: Sequence[str] = NAMES,
     text: Callable[[int, int, int], str] | None = None,
 ) -> World:
-    """`text(contestant, persona, prompt)` writes the answers; the default ones are all different."""
+    """`text(contestant, persona, prompt)` writes the answers; by default all are different."""
     write = text or (lambda c, p, q: f"Answer with style {c} for person {p} to question {q}.")
     people = [
         make_persona(f"persona-{p}", expertise="novice" if p % 2 else "expert")

@@ -189,12 +189,13 @@ def crawl(client: Client, starts: list[str], limit: int = 400) -> dict[str, str]
         if url in found or url.startswith(LEAVE_OUT):
             continue
         response = client.get(url)
-        body = b"".join(response.streaming_content) if response.streaming else response.content
+        body = response.getvalue()
         text = _clean(body)
         headers = {
             name: value
             for name, value in response.items()
-            if name not in ("Set-Cookie", "Date", "Content-Length", "Last-Modified", "ETag", "Expires")
+            if name
+            not in ("Set-Cookie", "Date", "Content-Length", "Last-Modified", "ETag", "Expires")
         }
         assert response.status_code < 500, url
         found[url] = f"{response.status_code} {json.dumps(headers, sort_keys=True)}\n{text}"
@@ -227,7 +228,10 @@ def _probe(client: Client, world: World, text: str | None) -> str:
     body = "\n".join(
         json.dumps(
             {
-                "persona": {"pseudonym": persona.persona.pseudonym, "summary": persona.text.summary},
+                "persona": {
+                    "pseudonym": persona.persona.pseudonym,
+                    "summary": persona.text.summary,
+                },
                 "prompt": parts.slot.context.prompt.messages[-1]["content"],
                 "contestant": {"name": contestant.name, "version": contestant.version},
                 "answer": text or parts.slot.x.answer.body.text,
@@ -270,13 +274,17 @@ def observe(
             for name, text in posts(admin, world, states).items():
                 seen[f"admin POST {name}"] = text
             seen["log"] = log_lines(caplog.records)
-            seals = [h for r in Round.objects.exclude(commitment="") for h in (r.commitment, r.merkle_root)]
+            seals = [
+                h
+                for r in Round.objects.exclude(commitment="")
+                for h in (r.commitment, r.merkle_root)
+            ]
         transaction.set_rollback(True)
     return {key: without(text, seals) for key, text in seen.items()}
 
 
 def without(text: str, seals: list[str]) -> str:
-    """The text without the commitments: they must depend on who wrote what, and tell it to nobody."""
+    """The text without the commitments, which depend on who wrote what and tell it to nobody."""
     for seal in seals:
         for length in (64, 16, 12):
             text = text.replace(seal[:length], "seal")

@@ -57,16 +57,14 @@ def test_who_imported_or_audited_a_text_never_judges_it() -> None:
     world = make_world(contestants=2, personas=2, prompts=1, raters=2)
     round_ = open_round(world, planned_votes=2)
     slots = list(Slot.objects.filter(round=round_).select_related("x", "y"))
-    Exposure.objects.create(
-        user=world.raters[0], answer=slots[0].x.answer, where=Where.IMPORTED
-    )
+    Exposure.objects.create(user=world.raters[0], answer=slots[0].x.answer, where=Where.IMPORTED)
     assert vote_all(round_, [world.raters[0]]) == 1
     assert vote_all(round_, [world.raters[1]]) == 1
     assert leases.current_ballot(user=world.raters[0], round_=round_) is None
 
 
 def test_fresh_texts_come_first() -> None:
-    """With one text shared by many contexts, a rater meets it again only when nothing else is left."""
+    """A rater meets the same text again only when nothing fresh is left."""
     world = make_world(
         contestants=3, personas=4, prompts=2, raters=1,
         text=lambda c, p, q: "The same words." if c == 0 else f"Text {c} {p} {q}.",
@@ -91,7 +89,9 @@ def test_sides_are_balanced_per_rater_and_over_all() -> None:
     vote_all(round_, world.raters)
     left: Counter[tuple[int, int]] = Counter()
     total: Counter[tuple[int, int]] = Counter()
-    for row in Assignment.objects.filter(round=round_).select_related("slot__x", "slot__y", "battle"):
+    for row in Assignment.objects.filter(round=round_).select_related(
+        "slot__x", "slot__y", "battle"
+    ):
         x, y = row.slot.x.contestant_id, row.slot.y.contestant_id
         left[row.rater_id, x if row.battle.left_is_x else y] += 1
         total[row.rater_id, x] += 1

@@ -132,7 +132,9 @@ def test_a_closed_round_takes_no_votes_even_raw() -> None:
         ({"with_personas": False}, "axes"),
     ],
 )
-def test_a_plan_that_cannot_work_is_refused_by_field(changes: dict[str, object], field: str) -> None:
+def test_a_plan_that_cannot_work_is_refused_by_field(
+    changes: dict[str, object], field: str
+) -> None:
     world = make_world()
     with pytest.raises(InvalidInput) as caught:
         rounds.compose_round(actor=world.admin, plan=plan_for(world, **changes))
@@ -178,8 +180,8 @@ def test_mixed_cells_are_not_composed_and_holdout_stays_holdout() -> None:
     persona = held[0].persona_version.persona  # type: ignore[union-attr]
     persona.refresh_from_db()
     assert persona.split == "holdout"
+    persona.split = "rotating"
     with pytest.raises(IntegrityError), transaction.atomic():
-        persona.split = "rotating"
         persona.save()
 
 

@@ -99,7 +99,7 @@ def create_user(*, username: str, password: str, role: str) -> User:
 
 def create_api_token(*, user: User, name: str) -> str:
     """A token for the API; knox keeps its hash alone, so it is shown once."""
-    instance, token = AuthToken.objects.create(user=user)
+    _instance, token = AuthToken.objects.create(user=user)
     audit.record(actor=user, action="create_token", obj=user, name=name[:60])
     return str(token)
 

@@ -49,7 +49,9 @@ def invitations(request: HttpRequest) -> HttpResponse:
 @admin_only
 @require_POST
 def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
-    services.withdraw_invitation(actor=request.user, invitation=get_object_or_404(Invitation, pk=pk))
+    services.withdraw_invitation(
+        actor=request.user, invitation=get_object_or_404(Invitation, pk=pk)
+    )
     messages.success(request, _("The invitation is withdrawn."))
     return redirect("accounts:invitations")
 

@@ -14,7 +14,7 @@ from webapp.core.errors import PalateError
 def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
     """Every error is `{"code", "message", "fields"}`; `fields` names what to correct."""
     if isinstance(exc, PalateError):
-        fields = {exc.field: [str(exc)]} if exc.field else {}
+        fields: dict[str, Any] = {exc.field: [str(exc)]} if exc.field else {}
         body = {"code": exc.code, "message": str(exc), "fields": fields}
         return Response(body, status=exc.status)
     response = drf_exception_handler(exc, context)
@@ -22,7 +22,11 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         return None
     if isinstance(exc, ValidationError):
         fields = exc.detail if isinstance(exc.detail, dict) else {"non_field_errors": exc.detail}
-        response.data = {"code": "invalid", "message": "The request is not valid.", "fields": fields}
+        response.data = {
+            "code": "invalid",
+            "message": "The request is not valid.",
+            "fields": fields,
+        }
     elif isinstance(exc, APIException):
         response.data = {"code": exc.default_code, "message": str(exc.detail), "fields": {}}
     else:

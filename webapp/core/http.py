@@ -25,7 +25,9 @@ def page_or_partial(
 def safe_next(request: HttpRequest, default: str) -> str:
     """Where to go after a form: `next` if it stays on this site, else `default`."""
     url = request.POST.get("next") or request.GET.get("next") or ""
-    if url_has_allowed_host_and_scheme(url, {request.get_host()}, require_https=request.is_secure()):
+    if url_has_allowed_host_and_scheme(
+        url, {request.get_host()}, require_https=request.is_secure()
+    ):
         return url
     return default
 

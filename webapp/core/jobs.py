@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def enqueue(name: str, pk: int) -> None:
-    """Send task `workers.<name>` with `pk` after commit. Never raises: repair makes up for a loss."""
+    """Send task `workers.<name>` with `pk` after commit; a lost message is made up for by repair."""
 
     def send() -> None:
         try:
@@ -27,7 +27,7 @@ def enqueue(name: str, pk: int) -> None:
 
     def run_or_send() -> None:
         if current_app.conf.task_always_eager:
-            current_app.tasks[f"workers.{name}"].apply(args=[pk], throw=True)
+            current_app.tasks[f"workers.{name}"].apply(args=(pk,), throw=True)
         else:
             send()
 

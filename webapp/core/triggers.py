@@ -21,7 +21,9 @@ class Guard(Operation):
     reduces_to_sql = True
     reversible = True
 
-    def __init__(self, name: str, table: str, event: str, message: str, condition: str = "1=1") -> None:
+    def __init__(
+        self, name: str, table: str, event: str, message: str, condition: str = "1=1"
+    ) -> None:
         self.name, self.table, self.event = name, table, event
         self.message, self.condition = message, condition
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_not_required
+from django.core.paginator import Paginator
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _

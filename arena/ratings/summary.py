@@ -46,7 +46,7 @@ def rate(votes: VoteTable, spec: RatingSpec = DEFAULT) -> RatingResult:
     """Rate one axis.
 
     Never raises on thin or lopsided votes: what they cannot tell is None, and `notes` says why.
-    Raises ValueError where `spec.anchor` is not among the contestants or has no votes.
+    Raises ValueError where `spec.anchor` is not among the contestants.
     """
     if spec.method is Method.ELO:
         return _assemble(votes, spec, _sequential(votes))
@@ -73,7 +73,7 @@ def rate_composite(
 
     Intervals are sandwich intervals with the covariance between axes, whatever `spec.ci` says
     (NONE leaves them out). Counts in the rows add up over the axes. Raises ValueError on weights
-    that do not fit the axes, on online Elo, and on an anchor without a rating.
+    that do not fit the axes, on online Elo, and on an unknown anchor.
     """
     if spec.method is Method.ELO:
         raise ValueError("online Elo has no composite")
@@ -203,7 +203,7 @@ def _assemble(votes: VoteTable, spec: RatingSpec, estimate: _Estimate) -> Rating
         cluster=None if cov is None else cov.cluster,
         df=None if cov is None else _number(cov.df),
         critical=None if ranks is None else _number(ranks.critical),
-        notes=estimate.notes,
+        notes=(*estimate.notes, *_anchor(votes, spec, estimate)[1]),
     )
 
 
@@ -211,7 +211,8 @@ def _rows(
     votes: VoteTable, spec: RatingSpec, estimate: _Estimate, cube: FloatArray
 ) -> list[RatingRow]:
     k = len(votes.contestants)
-    offset = spec.base - ELO_PER_LOG * shift(estimate.strength, _anchor(votes, spec))
+    anchor, _ = _anchor(votes, spec, estimate)
+    offset = spec.base - ELO_PER_LOG * shift(estimate.strength, anchor)
     tally = _tally(cube)
     cov, ranks, component = estimate.cov, estimate.ranks, estimate.graph.component
     error = np.full(k, np.nan) if cov is None else np.sqrt(np.maximum(_diagonal(cov, k), 0.0))
@@ -278,12 +279,19 @@ def _pooled(tables: Mapping[str, VoteTable], weights: Mapping[str, float]) -> Vo
     )
 
 
-def _anchor(votes: VoteTable, spec: RatingSpec) -> int | None:
+def _anchor(
+    votes: VoteTable, spec: RatingSpec, estimate: _Estimate
+) -> tuple[int | None, tuple[Note, ...]]:
+    """The index of the anchor; None for the mean, with a note where the anchor is unrated."""
     if spec.anchor is None:
-        return None
+        return None, ()
     if spec.anchor not in votes.contestants:
         raise ValueError(f"the anchor {spec.anchor!r} is not among the contestants")
-    return votes.contestants.index(spec.anchor)
+    index = votes.contestants.index(spec.anchor)
+    if np.isfinite(estimate.strength[index]):
+        return index, ()
+    text = f"The anchor {spec.anchor} has no rating here, so the mean took its place."
+    return None, (Note("anchor_unrated", text, (spec.anchor,)),)
 
 
 def _order(strength: FloatArray, names: Sequence[str]) -> list[int]:

@@ -149,6 +149,12 @@ def test_an_unknown_anchor_is_refused() -> None:
         rate(draw(planted(3), 50), RatingSpec(anchor="nobody"))
 
 
+def test_an_anchor_without_votes_gives_way_to_the_mean_and_says_so() -> None:
+    votes = VoteTable.from_rows([], contestants="ab")
+    result = rate(votes, RatingSpec(anchor="a"))
+    assert [note.code for note in result.notes] == ["no_votes_at_all", "anchor_unrated"]
+
+
 def test_who_never_loses_has_no_upper_end() -> None:
     cast = ["alice", "bob", "charlie"]
     votes = VoteTable.from_rows(

@@ -132,22 +132,32 @@ def _claim(round_id: int, rater_id: int, met: str) -> int | None:
 def _side(round_: Round, rater: RoundRater, slot: Slot) -> bool:
     """Left or right by seed and past allocations, never by verdicts (V4)."""
     x, y = slot.x.contestant_id, slot.y.contestant_id
-    left = Case(
-        When(battle__left_is_x=True, then=F("slot__x__contestant_id")),
-        default=F("slot__y__contestant_id"),
-        output_field=IntegerField(),
-    )
+    left, right = _contestant_on(left=True), _contestant_on(left=False)
     counts = (
         Assignment.objects.filter(round=round_, rater_id=rater.user_id)
-        .annotate(left=left)
-        .aggregate(x=Count("pk", filter=Q(left=x)), y=Count("pk", filter=Q(left=y)))
+        .annotate(left=left, right=right)
+        .aggregate(
+            x_left=Count("pk", filter=Q(left=x)),
+            x_right=Count("pk", filter=Q(right=x)),
+            y_left=Count("pk", filter=Q(left=y)),
+            y_right=Count("pk", filter=Q(right=y)),
+        )
     )
     return choose_side(
         bytes.fromhex(round_.seed),
         str(slot.order),
         rater.pseudonym,
         _pair_sides(slot),
-        (counts["x"], counts["y"]),
+        (counts["x_left"] + counts["y_right"], counts["x_right"] + counts["y_left"]),
+    )
+
+
+def _contestant_on(*, left: bool) -> Case:
+    """SQL: the contestant that an assignment showed on this side."""
+    return Case(
+        When(battle__left_is_x=left, then=F("slot__x__contestant_id")),
+        default=F("slot__y__contestant_id"),
+        output_field=IntegerField(),
     )
 
 

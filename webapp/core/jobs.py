@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def enqueue(name: str, pk: int) -> None:
-    """Send task `workers.<name>` with `pk` after commit; a lost message is made up for by repair."""
+    """Send task `workers.<name>` with `pk` after commit; repair makes up for a lost message."""
 
     def send() -> None:
         try:

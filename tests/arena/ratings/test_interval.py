@@ -26,7 +26,7 @@ from arena.ratings.clusters import (
     rater_grouping,
     score_table,
 )
-from arena.ratings.interval import JACKKNIFE_CLUSTERS, standard_errors
+from arena.ratings.interval import JACKKNIFE_CLUSTERS, bread, standard_errors
 from arena.ratings.votes import FloatArray, IntArray
 from bench.coverage import World, measure
 from tests.arena.ratings.worlds import as_rows, draw, planted
@@ -104,6 +104,22 @@ def test_many_clusters_take_the_plain_factor() -> None:
     middle = brute_meat(brute_scores(votes, fit), np.asarray(votes.rater))
     assert np.allclose(cov.matrix, raters / (raters - 1) * inverse @ middle @ inverse, rtol=1e-6)
     assert cov.df == raters - 1
+
+
+def test_two_ways_add_up_less_what_they_share() -> None:
+    many = JACKKNIFE_CLUSTERS + 20
+    votes = draw(planted(4), 8000, raters=many, contexts=many, rater_sd=0.8, context_sd=0.8)
+    axis = Axis(votes, fit_bradley_terry(collapse(votes)))
+    both, rater, context = (
+        covariance(axis, c).matrix for c in (Cluster.BOTH, Cluster.RATER, Cluster.CONTEXT)
+    )
+    assert votes.rater is not None
+    assert votes.context is not None
+    rows = brute_scores(votes, axis.fit)
+    inverse = bread(axis.fit, votes, BothBad.AS_TIE)
+    shared = inverse @ brute_meat(rows, votes.rater * many + votes.context) @ inverse
+    assert np.abs(shared).max() > 0.02 * np.abs(both).max()
+    assert np.allclose(both, rater + context - shared, atol=1e-3 * np.abs(shared).max())
 
 
 def test_intervals_are_those_of_centred_strengths() -> None:

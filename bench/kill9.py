@@ -2,8 +2,9 @@
 
     python -m bench.kill9 [--kills 5] [--rows 20000]
 
-The processes run as in the demo (started again when they die). Raters send a vote again when the
-connection breaks, as the page's script does. Exit code 1 if a vote or an answer was lost or doubled.
+The processes run as in the demo: they are started again when they die. Raters send a vote again
+when the connection breaks, as the page's script does. Exit code 1 if a vote or an answer was lost
+or doubled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A site of its own for a benchmark: temporary data folder, own database, the Procfile's commands."""
+"""A site of its own for a benchmark: own data folder and database, the Procfile's commands."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ class Site:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         for name in list(self.processes):
             self.stop(name)
@@ -126,9 +129,9 @@ class Site:
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 command = (folder / "cmdline").read_bytes()
-                if word.encode() in command and b"keep.py" not in command:
-                    if mine in (folder / "environ").read_bytes().split(b"\0"):
-                        found.append(int(folder.name))
+                variables = (folder / "environ").read_bytes().split(b"\0")
+                if word.encode() in command and b"keep.py" not in command and mine in variables:
+                    found.append(int(folder.name))
             except OSError:
                 continue
         return sorted(found)

@@ -1,4 +1,4 @@
-"""Raters over HTTP: they log in and vote on the real pages, as a browser does, in one event loop."""
+"""Raters over HTTP: they log in and vote on the real pages, as browsers do, in one event loop."""
 
 from __future__ import annotations
 
@@ -70,9 +70,8 @@ class Rater:
         one = self.send("vote and next", "POST", "/vote/", form)
         if stream.random() < self.double_clicks:
             self.record.doubled += 1
-            answers = await asyncio.gather(
-                one, self.send("vote and next", "POST", "/vote/", form)
-            )
+            two = self.send("vote and next", "POST", "/vote/", form)
+            answers = list(await asyncio.gather(one, two))
         else:
             answers = [await one]
         told = {found[1] for a in answers if (found := RECEIPT.search(a.text))}

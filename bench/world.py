@@ -43,7 +43,7 @@ def make_round(raters: int, votes: int) -> dict[str, Any]:
         User(username=name, role=role, password=password) for name, role in everybody
     )
     users = {user.username: user for user in User.objects.all()}
-    loaded = loading._load_catalog(users, lambda _text: None)
+    loaded = loading.load_catalog(users, lambda _text: None)
     plan = rounds.RoundPlan(
         name="Benchmark",
         contestants=[row.pk for row in loaded.contestants.values()],
@@ -54,7 +54,7 @@ def make_round(raters: int, votes: int) -> dict[str, Any]:
         planned_votes=votes,
         votes_per_battle=VOTES_PER_BATTLE,
     )
-    round_ = loading._brought_to_open(loaded, plan)
+    round_ = loading.bring_to_open(loaded, plan)
     return {"round": round_.pk, "raters": names, "password": PASSWORD}
 
 
@@ -63,11 +63,11 @@ def check(pk: int, acknowledged: list[str]) -> dict[str, Any]:
     round_ = Round.objects.get(pk=pk)
     rows = list(
         Vote.objects.filter(assignment__round=round_).values_list(
-            "receipt", "revision", "rater", "assignment__slot", "assignment__head__receipt"
+            "receipt", "revision", "rater", "assignment__slot"
         )
     )
     held = Counter(receipt[:16] for receipt, *_rest in rows)
-    seats = Counter((rater, slot) for _receipt, revision, rater, slot, _head in rows if revision == 1)
+    seats = Counter((rater, slot) for _receipt, revision, rater, slot in rows if revision == 1)
     told = set(acknowledged)
     return {
         "votes": len(rows),

@@ -62,7 +62,7 @@ def load(*, say: Say = lambda _text: None, on_vote: OnVote = lambda: None) -> bo
     if is_loaded():
         return False
     say("people and personas")
-    loaded = _load_catalog(_load_users(), say)
+    loaded = load_catalog(_load_users(), say)
     say("a round to vote in")
     _open_round(loaded)
     say(f"a round with {SIMULATED_VOTES:,} simulated votes")
@@ -79,7 +79,7 @@ def _load_users() -> dict[str, User]:
     return known
 
 
-def _load_catalog(users: dict[str, User], say: Say) -> Loaded:
+def load_catalog(users: dict[str, User], say: Say) -> Loaded:
     personas = {row.pseudonym: _persona(row, users) for row in PERSONAS}
     topics = load_topics()
     prompts = {
@@ -149,7 +149,7 @@ def _plan(loaded: Loaded, kind: str, **changes: Any) -> RoundPlan:
     )
 
 
-def _brought_to_open(loaded: Loaded, plan: RoundPlan) -> Round:
+def bring_to_open(loaded: Loaded, plan: RoundPlan) -> Round:
     """Compose, screen and open, from wherever an interrupted run left the round."""
     admin = loaded.users["ada"]
     found = Round.objects.filter(name=plan.name).exclude(state=RoundState.CANCELLED).first()
@@ -172,7 +172,7 @@ def _open_round(loaded: Loaded) -> None:
         raters=[loaded.users[name].pk for name in OPEN_ROUND_RATERS],
         planned_votes=OPEN_VOTES,
     )
-    _brought_to_open(loaded, plan)
+    bring_to_open(loaded, plan)
 
 
 def _simulated_round(loaded: Loaded, on_vote: OnVote) -> None:
@@ -187,7 +187,7 @@ def _simulated_round(loaded: Loaded, on_vote: OnVote) -> None:
         exclusions={"too_fast": 5000},
         simulated=True,
     )
-    round_ = _brought_to_open(loaded, plan)
+    round_ = bring_to_open(loaded, plan)
     if round_.state == RoundState.OPEN:
         simulation = Simulation(raters=SIMULATED_RATERS, votes=SIMULATED_VOTES)
         simulate_votes(round_=round_, strengths=PLANTED, simulation=simulation, on_vote=on_vote)

@@ -74,7 +74,8 @@ def warm(topic: Topic, persona: DemoPersona) -> str:
 def terse(topic: Topic, persona: DemoPersona) -> str:
     """The answer and hardly more."""
     words = WORDS[topic.language]
-    extra = pick(("", topic.caveat, topic.points[0][1]), "terse", topic.key, persona.pseudonym)
+    first, last = topic.points[0][1], topic.points[-1][1]
+    extra = pick(("", first, last), "terse", topic.key, persona.pseudonym)
     return words.join.join(filter(None, [topic.short, extra]))
 
 

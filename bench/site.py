@@ -55,7 +55,7 @@ class Site:
             parts = urlsplit(self.postgres)
             self.env["DATABASE_URL"] = urlunsplit(parts._replace(path=f"/{self.database}"))
         self.manage("migrate", "-v0")
-        self.manage("collectstatic", "--no-input", "-v0")
+        self.manage("collectstatic", "--no-input", "-v0", "-i", "rest_framework")
         return self
 
     def __exit__(

@@ -124,7 +124,8 @@ def collect_static() -> None:
     files = [path for path in (ROOT / "static").rglob("*") if path.is_file()]
     key = fingerprint([*files, ROOT / "constraints.txt"])
     if once("static", key) or not Path(settings.STATIC_ROOT, "staticfiles.json").exists():
-        call_command("collectstatic", interactive=False, verbosity=0)
+        ignored = ["rest_framework"]  # pages that this API does not have
+        call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=ignored)
         done("static", key)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import choix
 import numpy as np
+from scipy.linalg import LinAlgWarning
 
 from arena.ratings.counts import Counts
 from arena.ratings.graph import Connectivity, Note, connectivity, describe, one_way, pick
@@ -132,8 +134,10 @@ def _fit_group(counts: Counts) -> FloatArray:
     """(n,) choix's spectral fit of a strongly connected group, polished by Newton's method."""
     wins = counts.wins
     try:
-        start = choix.ilsr_pairwise_dense(wins)
-    except (RuntimeError, ValueError, np.linalg.LinAlgError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LinAlgWarning)
+            start = choix.ilsr_pairwise_dense(wins)
+    except (RuntimeError, ValueError, np.linalg.LinAlgError, LinAlgWarning):
         start = np.zeros(len(wins))  # very uneven counts; Newton alone gets there
     if not np.isfinite(start).all():
         start = np.zeros(len(wins))

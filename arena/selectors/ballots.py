@@ -39,10 +39,11 @@ class BlindPair:
 
 @dataclass(frozen=True)
 class Progress:
-    """Votes given by this rater, and how many he can expect to give."""
+    """Votes given by this rater, how many he can expect to give, and his last battle's token."""
 
     done: int
     target: int
+    last: str = ""
 
 
 PARTS = (
@@ -121,11 +122,23 @@ def progress_of(user: Any, round_: Round) -> Progress:
         own=Count("pk", filter=Q(rater=user)),
         all=Count("pk"),
         raters=Max(Subquery(raters.values("n"))),
+        last=Max(Subquery(_voted(user, round_).values("token")[:1])),
     )
     share = -(-round_.planned_votes // (counts["raters"] or 1))
     left = max(round_.planned_votes - counts["all"], 0)
     target = max(counts["own"], min(share, counts["own"] + left))
-    return Progress(done=counts["own"], target=target)
+    return Progress(done=counts["own"], target=target, last=counts["last"] or "")
+
+
+def _voted(user: Any, round_: Round) -> QuerySet[Assignment]:
+    """His battles with a vote, the last one first."""
+    rows = Assignment.objects.filter(round=round_, rater=user, state=AssignmentState.VOTED)
+    return rows.order_by("-head__at", "-head")
+
+
+def last_voted_token(user: Any, round_: Round) -> str:
+    """The battle whose vote an undo takes back, or ""."""
+    return _voted(user, round_).values_list("token", flat=True).first() or ""
 
 
 def axes_of(user: Any, round_: Round) -> list[str]:
@@ -177,3 +190,10 @@ def keys_json(user: Any) -> str:
 
 def entries_of(round_: Round) -> QuerySet[Entry]:
     return Entry.objects.filter(context__round=round_)
+
+
+def round_to_undo(user: Any, token: str) -> Round | None:
+    """The round of the battle to undo; without a token that of the last vote."""
+    rows = Assignment.objects.select_related("round").filter(rater=user, head__isnull=False)
+    row = rows.filter(token=token).first() if token else rows.order_by("-head").first()
+    return row.round if row else None

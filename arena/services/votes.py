@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, OuterRef, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -16,6 +16,7 @@ from arena.blinding import VoteRecord, vote_nonce, vote_receipt
 from arena.enums import AssignmentState, Tag, Verdict
 from arena.models import Assignment, Round, RoundRater, Slot, Vote
 from arena.protocol import round_key
+from arena.selectors.ballots import last_voted_token
 from arena.services.leases import expiry
 from webapp.core.errors import Forbidden, InvalidInput, Refused
 
@@ -41,7 +42,6 @@ def cast_vote(*, user: Any, token: str, ballot: Ballot) -> Vote:
     """
     with transaction.atomic():
         row = _locked_assignment(user, token)
-        policies.check_takes_votes(row.round)
         _check_ballot(row, ballot)
         head = row.head
         if head is not None and not head.is_undo and _same(head, ballot):
@@ -50,20 +50,18 @@ def cast_vote(*, user: Any, token: str, ballot: Ballot) -> Vote:
         return _append(row, ballot, late=late or bool(head and head.late))
 
 
-def undo_vote(*, user: Any, round_: Round) -> Assignment | None:
-    """Take back the rater's last vote; he gets that battle again. None: nothing to undo."""
+def undo_vote(*, user: Any, round_: Round, token: str = "") -> Assignment | None:
+    """Take back a vote; the rater gets that battle again. None: there is nothing to undo.
+
+    `token` names the battle whose vote was the last one when the button was drawn, so that a
+    double click takes back one vote and not two; without it the last vote is meant.
+    """
     policies.check_vote(user, round_)
+    token = token or last_voted_token(user, round_)
     with transaction.atomic():
-        row = (
-            Assignment.objects.select_for_update(of=("self",))
-            .select_related("head", "battle", "round", "slot__context__persona_version__persona")
-            .annotate(pseudonym=_PSEUDONYM)
-            .filter(round=round_, rater=user, state=AssignmentState.VOTED)
-            .order_by("-head__at", "-head")
-            .first()
-        )
-        if row is None:
-            return None
+        row = _locked_assignment(user, token) if token else None
+        if row is None or row.state != AssignmentState.VOTED:
+            return row
         _append(row, Ballot({}), late=False)
         row.state, row.expires_at = AssignmentState.SHOWN, expiry(round_)
         row.shown_at = timezone.now()
@@ -85,16 +83,29 @@ _PSEUDONYM = Subquery(
 )
 
 
+# The assignment is locked against other tabs, the round against closing meanwhile. Everything else
+# is read afterwards: a join in the same statement would still show the state before the wait.
+_LOCK = """
+SELECT a.id FROM arena_assignment a JOIN arena_round r ON r.id = a.round_id
+WHERE a.token = %s AND a.rater_id = %s {lock}
+"""
+
+
 def _locked_assignment(user: Any, token: str) -> Assignment:
-    row = (
-        Assignment.objects.select_for_update(of=("self",))
-        .select_related("head", "battle", "round", "slot__context__persona_version__persona")
-        .annotate(pseudonym=_PSEUDONYM)
-        .filter(token=token, rater=user)
-        .first()
-    )
-    if row is None:
+    lock = "FOR UPDATE OF a FOR SHARE OF r" if connection.vendor == "postgresql" else ""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK.format(lock=lock), [token, user.pk])
+        found = cursor.fetchone()
+    if found is None:
         raise Forbidden(_("This battle was not given to you."), code="not_yours")
+    row = (
+        Assignment.objects.select_related(
+            "head", "battle", "round", "slot__context__persona_version__persona"
+        )
+        .annotate(pseudonym=_PSEUDONYM)
+        .get(pk=found[0])
+    )
+    policies.check_takes_votes(row.round)
     if row.state == AssignmentState.RESERVED:
         raise Refused(_("This battle was not shown yet."), code="not_shown")
     return row

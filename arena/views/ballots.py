@@ -162,12 +162,11 @@ def _nothing(
 @require_POST
 def undo(request: HttpRequest) -> HttpResponse:
     """Take the last vote back; its battle comes again."""
-    newest = select.own_votes(request.user).exclude(quality="", personalization="").first()
-    if newest is None:
+    round_ = select.round_to_undo(request.user, request.POST.get("last", ""))
+    if round_ is None:
         return redirect("arena:vote")
-    round_ = newest.assignment.round
     try:
-        votes.undo_vote(user=request.user, round_=round_)
+        votes.undo_vote(user=request.user, round_=round_, token=request.POST.get("last", ""))
     except Refused:
         return _nothing(request, "closed", round_=round_, status=409)
     return _next(request, round_)

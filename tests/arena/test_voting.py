@@ -131,6 +131,16 @@ def test_undo_goes_back_over_several_votes(world: World, round_: Round) -> None:
         assert response.context["pair"].token == token
 
 
+def test_a_double_click_on_undo_takes_back_one_vote(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    for _ in range(2):
+        cast(client, current_token(client))
+    last = client.get(reverse("arena:vote")).context["progress"].last
+    for _ in range(2):
+        client.post(reverse("arena:undo"), {"last": last})
+    assert [vote.is_undo for vote in Vote.objects.order_by("pk")] == [False, False, True]
+
+
 def test_an_expired_login_loses_nothing(world: World, round_: Round) -> None:
     client = browser(world.raters[0])
     token = current_token(client)

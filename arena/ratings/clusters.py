@@ -13,7 +13,7 @@ from scipy.sparse import csc_array, csr_array
 from arena.ratings.counts import BothBad, cell_keys, grouped_cube, outcome_cube
 from arena.ratings.fit import Fit
 from arena.ratings.model import moments
-from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable
+from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable, sorted_order
 
 DENSE_CELLS = 4_000_000
 CROWD = 8  # votes of one rater on one context, up to which pairs of them are cheaper
@@ -210,7 +210,7 @@ def meeting_meat(scores: ScoreTable, group: Grouping, by_vote: FloatArray) -> Fl
         return meat(scores, Grouping(code, len(found)))
     shared = np.flatnonzero((size > 1)[bucket])
     code = group.code[shared]
-    order = np.argsort(code)
+    order = sorted_order(code)
     cross = _cross_products(scores.subset(shared[order]), code[order])
     return by_vote + cross + cross.T
 

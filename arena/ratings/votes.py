@@ -132,7 +132,7 @@ class VoteTable:
         key = key * raters + (0 if self.rater is None else self.rater)
         key = ((key * names + self.left) * names + self.right) * 4 + self.outcome
         if self.weight is None:
-            return self.subset(np.argsort(key, kind="stable"))
+            return self.subset(sorted_order(key))
         return self.subset(np.lexsort((self.weight, key)))
 
     def subset(self, mask: BoolArray | IntArray) -> Self:
@@ -154,6 +154,21 @@ def encode(values: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
     """Codes (N,) of the values and their sorted distinct labels."""
     labels = tuple(sorted(set(values)))
     return _look_up(values, {label: i for i, label in enumerate(labels)}), labels
+
+
+def sorted_order(keys: IntArray) -> IntArray:
+    """(N,) the stable order that sorts keys that are not negative, sixteen bits at a time.
+
+    NumPy sorts 16-bit integers by radix, which beats its comparison sort several times over.
+    """
+    order = np.argsort((keys & 0xFFFF).astype(np.uint16), kind="stable")
+    rest = int(keys.max(initial=0)) >> 16
+    shift = 16
+    while rest:
+        digit = ((keys[order] >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(digit, kind="stable")]
+        rest, shift = rest >> 16, shift + 16
+    return order
 
 
 def _look_up(values: Sequence[Hashable], index: dict[str, int] | dict[str | int, int]) -> IntArray:

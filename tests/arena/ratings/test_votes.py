@@ -8,6 +8,7 @@ import pytest
 
 from arena.ratings import Outcome, VoteTable
 from arena.ratings.frames import votes_from_frame
+from arena.ratings.votes import sorted_order
 from tests.arena.ratings.worlds import as_rows, draw, planted
 
 ROWS = [
@@ -77,3 +78,10 @@ def test_canonical_order_does_not_depend_on_the_given_one() -> None:
     mixed = votes.subset(np.random.default_rng(0).permutation(200))
     assert as_rows(mixed) != as_rows(votes)
     assert as_rows(mixed.canonical()) == as_rows(votes.canonical())
+
+
+@pytest.mark.parametrize("high", [1, 9, 2**16, 2**33, 2**62])
+def test_the_order_sorts_and_is_stable(high: int) -> None:
+    keys = np.random.default_rng(1).integers(0, high, 3000)
+    assert np.array_equal(sorted_order(keys), np.argsort(keys, kind="stable"))
+    assert len(sorted_order(keys[:0])) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from arena.ratings import (
     Axis,
     BothBad,
     Cluster,
+    Counts,
     Fit,
     VoteTable,
     bootstrap,
@@ -191,15 +194,16 @@ def test_the_bootstrap_agrees_with_the_sandwich_over_raters() -> None:
     assert np.allclose(replicates.params[:, :6].std(0), errors, rtol=0.12)
 
 
-def test_a_replicate_is_the_fit_of_its_raters() -> None:
+@pytest.mark.parametrize("model", [fit_bradley_terry, fit_davidson])
+def test_a_replicate_is_the_fit_of_its_raters(model: Callable[[Counts], Fit]) -> None:
     votes = draw(planted(4), 1200, raters=3)
-    fit = fit_davidson(collapse(votes))
+    fit = model(collapse(votes))
     replicates = bootstrap(votes, fit, replicates=30, seed=1).params
     assert votes.rater is not None
     possible = []
     for picks in np.ndindex(3, 3, 3):
         where = np.concatenate([np.flatnonzero(votes.rater == r) for r in picks])
-        possible.append(fit_davidson(collapse(votes.subset(where))).params)
+        possible.append(model(collapse(votes.subset(where))).params)
     distance = np.abs(replicates[:, None] - np.array(possible)[None]).max(-1).min(-1)
     assert distance.max() < 1e-5
 

@@ -195,9 +195,7 @@ class HistoryView(APIView):
         contestant = history.rated_contestant(pk)
         if contestant is None:
             raise Http404
-        entries = [
-            _history_entry(*pair) for pair in history.contestant_history(contestant, axis)
-        ]
+        entries = [_history_entry(*pair) for pair in history.contestant_history(contestant, axis)]
         data = {"contestant_id": contestant.pk, "contestant": str(contestant), "axis": axis}
         return Response(s.HistorySerializer({**data, "entries": entries}).data)
 

@@ -237,7 +237,6 @@ class VoteRequestSerializer(serializers.Serializer[Any]):
     comment = serializers.CharField(required=False, allow_blank=True, max_length=2000)
     active_ms = serializers.IntegerField(required=False, min_value=0, max_value=WHOLE)
 
-
     def validate_verdicts(self, value: dict[str, str]) -> dict[str, str]:
         unknown = sorted(set(value) - set(Axis.values))
         if unknown:

@@ -65,9 +65,7 @@ def read_history(axis: str, *, simulated: bool = False) -> RatingHistory:
     rounds = {pk: round_ for pk, round_ in rounds.items() if pk in results}
     labels = _labels(rounds.values())
     ratings = _ratings(results, axis)
-    joined = join_rounds(
-        [_strengths(labels[pk], results[pk][1], ratings[pk]) for pk in rounds]
-    )
+    joined = join_rounds([_strengths(labels[pk], results[pk][1], ratings[pk]) for pk in rounds])
     places = {row.name: row for row in joined.rounds}
     listed = tuple(
         HistoryRound(pk, row.name, labels[pk], places[labels[pk]].chain, row)

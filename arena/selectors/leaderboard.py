@@ -236,7 +236,7 @@ def board_row(row: Rating, first: str | None = None) -> BoardRow:
 
 
 def rank_words(lo: int | None, hi: int | None) -> str:
-    """"2", "2–4", or "–" where the votes do not say."""
+    """Like “2” or “2–4”; “–” where the votes do not say."""
     if lo is None or hi is None:
         return "–"
     return str(lo) if lo == hi else f"{lo}–{hi}"

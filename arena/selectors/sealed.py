@@ -74,9 +74,7 @@ def bundle_votes(round_: Round) -> list[BundleVote]:
 
 def _record(vote: Vote, key: str, pseudonym: str, axes: Iterable[str]) -> VoteRecord:
     verdicts = {axis: getattr(vote, axis) for axis in axes if getattr(vote, axis)}
-    return VoteRecord(
-        key, vote.battle.public_id, pseudonym, vote.revision, verdicts, vote.nonce
-    )
+    return VoteRecord(key, vote.battle.public_id, pseudonym, vote.revision, verdicts, vote.nonce)
 
 
 def rotating_texts(round_: Round) -> dict[str, str]:

@@ -109,8 +109,6 @@ def votes_file(request: HttpRequest, pk: int) -> HttpResponseBase:
 @require_safe
 def verify_script(request: HttpRequest) -> HttpResponseBase:
     """The stand-alone script, as text."""
-    response = HttpResponse(
-        exports.verify_script(), content_type="text/x-python; charset=utf-8"
-    )
+    response = HttpResponse(exports.verify_script(), content_type="text/x-python; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="verify_bundle.py"'
     return lasting(response)

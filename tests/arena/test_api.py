@@ -258,9 +258,12 @@ def test_wrong_ballots_are_refused_by_field(world: World) -> None:
         ({"token": token, "verdicts": {**BOTH, "taste": "left"}}, 400, "verdicts"),
         ({"token": token, "verdicts": {**BOTH, "quality": "A"}}, 400, "verdicts"),
         ({"token": token, "verdicts": BOTH, "comment": "a\x00b"}, 400, "comment"),
+        ({"token": token, "verdicts": BOTH, "comment": "a\ud800"}, 400, "comment"),
+        ({"token": "a\ud800", "verdicts": BOTH}, 400, "token"),
+        ({"token": token, "verdicts": BOTH, "active_ms": -1}, 400, "active_ms"),
         ({"verdicts": BOTH}, 400, "token"),
     ]:
-        response = client.post(url("vote"), sent, format="json")
+        response = client.post(url("vote"), json.dumps(sent), content_type="application/json")
         assert response.status_code == status, sent
         assert list(response.json()["fields"]) == [field]
     other = with_token(world.raters[1])

@@ -280,9 +280,7 @@ def test_ratings_can_be_computed_again_from_the_bundle_alone(world: World) -> No
 def table_of(files: dict[str, bytes], axis: str, contestants: list[str]) -> VoteTable:
     """The standing votes of one axis, joined with the allocation."""
     battles = {row["battle"]: row for row in json_lines(files["allocation.jsonl"])}
-    standing = {
-        (row["battle"], row["rater"]): row for row in json_lines(files["votes.jsonl"])
-    }
+    standing = {(row["battle"], row["rater"]): row for row in json_lines(files["votes.jsonl"])}
     rows = []
     for vote in standing.values():
         battle = battles[vote["battle"]]

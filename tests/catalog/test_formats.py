@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.catalog.factories import persona, row
@@ -175,6 +175,7 @@ def test_a_row_with_everything() -> None:
     assert (found.draw, found.finish_reason, len(found.messages)) == (3, "length", 3)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 8))
 def test_skipping_is_leaving_out(skip: int) -> None:
     """What resume relies on: the first n rows and refusals are left out, nothing else changes."""
@@ -246,6 +247,7 @@ def test_a_huge_item_ends_the_list_in_flat_memory() -> None:
     assert refused.code == "rest_long"
 
 
+@settings(deadline=None, max_examples=60)
 @given(st.lists(st.recursive(st.text() | st.integers() | st.booleans() | st.none(), st.lists)))
 def test_lists_are_read_as_the_json_module_reads_them(values: list[Any]) -> None:
     raw = json.dumps(values, indent=1).encode()

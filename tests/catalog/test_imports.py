@@ -137,8 +137,8 @@ def test_refused_rows_say_why_and_the_others_stay(tmp_path: Path) -> None:
         "reason": "This is not valid JSON: Expecting ':' delimiter.",
         "right": "One complete JSON object on this line.",
     }
-    assert lines[4]["reason"] == "This is true."
-    assert lines[4]["right"] == "Here belongs: text."
+    assert lines[4]["reason"] == "Found: true."
+    assert lines[4]["right"] == "Wanted: text."
     assert run.report["codes"] == {"json": 1, "surrogate": 1, "nul": 1, "utf8": 1, "type": 1}
 
 
@@ -432,9 +432,7 @@ def test_the_command_names_a_missing_file(tmp_path: Path) -> None:
 # Blindness
 
 
-def test_probing_a_sealed_slot_teaches_nothing(
-    tmp_path: Path, alice: User, media: Path
-) -> None:
+def test_probing_a_sealed_slot_teaches_nothing(tmp_path: Path, alice: User, media: Path) -> None:
     """Equal or different text: byte-identical reports, messages and error files."""
     answer = make_answer("The sealed text.", prompt=make_prompt("How do I begin?"))
     seal(answer)

@@ -47,7 +47,7 @@ ROWS: dict[str, tuple[Any, Any]] = {
         _("The key “%(name)s” stands twice in one object."),
         _("Each key once."),
     ),
-    "type": (_("This is %(found)s."), _("Here belongs: %(wanted)s.")),
+    "type": (_("Found: %(found)s."), _("Wanted: %(wanted)s.")),
     "missing": (_("The field is missing."), _("Give this field.")),
     "empty": (_("The field is empty."), _("A text with something to read.")),
     "long": (

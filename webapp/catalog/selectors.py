@@ -51,6 +51,14 @@ def persona_versions(persona: Persona) -> QuerySet[PersonaVersion]:
     return persona.versions.select_related("text").order_by("-n")
 
 
+def labelled_features(persona: Persona) -> list[tuple[str, str]]:
+    """Features with their names in the reader's language."""
+    return [
+        (str(STRATUM_FEATURES.get(name, name)), str(value))
+        for name, value in sorted(persona.features.items())
+    ]
+
+
 def current_versions(
     features: Mapping[str, Iterable[str]] | None = None,
 ) -> QuerySet[PersonaVersion]:

@@ -15,9 +15,7 @@ urlpatterns = [
     path("prompts/add/", things.add_prompt, name="prompt_add"),
     path("contestants/", things.contestant_list, name="contestants"),
     path("contestants/<int:pk>/", things.contestant, name="contestant"),
-    path(
-        "contestants/<int:pk>/answers/", things.contestant_answers, name="contestant_answers"
-    ),
+    path("contestants/<int:pk>/answers/", things.contestant_answers, name="contestant_answers"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/new/", imports.upload, name="import"),
     path("imports/<int:pk>/", imports.import_run, name="import_run"),

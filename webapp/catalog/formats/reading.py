@@ -282,4 +282,3 @@ def each(items: Iterator[Item], make: Callable[[Item], Iterator[Row]]) -> Iterat
             yield from make(item)
         except RowError as bad:
             yield Refusal.at(item.place, bad, item.offset)
-

@@ -33,7 +33,7 @@ from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.jobs import enqueue
 
-STALE = timedelta(seconds=60)  # no commit for so long: the process is gone
+STALE = timedelta(seconds=30)  # no commit for so long: the process is gone
 UPLOADS_KEPT = timedelta(days=7)  # uploads that nobody starts
 SAMPLES, FIRST_REFUSALS, CONTESTANTS = 6, 20, 1000
 Progress = Callable[[ImportRun], None]
@@ -310,9 +310,7 @@ def cancel_import(*, actor: Any, run: ImportRun) -> None:
         state__in=[ImportState.DONE, ImportState.FAILED], dry_run=True
     )
     with transaction.atomic():
-        changed = ImportRun.objects.filter(stoppable, pk=run.pk).update(
-            state=ImportState.CANCELLED
-        )
+        changed = ImportRun.objects.filter(stoppable, pk=run.pk).update(state=ImportState.CANCELLED)
         if changed:
             audit.record(actor=actor, action="cancel_import", obj=run)
     if changed and run.dry_run:

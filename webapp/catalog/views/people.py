@@ -74,7 +74,7 @@ def persona(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect("catalog:persona", pk=pk)
     context = {
         "persona": found,
-        "features": sorted(found.features.items()),
+        "features": selectors.labelled_features(found),
         "versions": selectors.persona_versions(found),
         "form": form,
         "consent_form": ConsentForm(initial={"scope": found.consent_scope}),
@@ -136,5 +136,6 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def my_personas(request: HttpRequest) -> HttpResponse:
     """What is kept about the person who looks, and how to take it back."""
-    found = selectors.personas_of(request.user)
-    return render(request, "catalog/my_personas.html", {"personas": found})
+    mine = selectors.personas_of(request.user)
+    shown = [(persona, selectors.labelled_features(persona)) for persona in mine]
+    return render(request, "catalog/my_personas.html", {"personas": shown})

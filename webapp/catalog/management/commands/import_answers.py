@@ -34,14 +34,21 @@ class Command(BaseCommand):
         parser.add_argument("--strict", action="store_true", help="exit 1 if a row was refused")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        path: Path = options["file"]
+        user = self._user(options["user"])
+        for _attempt in range(3):
+            run = self._open(options["file"], options["format"], user, options["dry_run"])
+            finished = self._work(run)
+            if finished is not None:
+                break  # else another process took this very run first: make one of our own
+        if finished is None or finished.state != ImportState.DONE:
+            raise CommandError(self._why(finished))
+        self._report(finished)
+        if options["strict"] and finished.refused:
+            sys.exit(1)
+
+    def _open(self, path: Path, format: str, user: User | None, dry_run: bool) -> ImportRun:
         try:
-            run = open_run(
-                path=path,
-                format=options["format"],
-                user=self._user(options["user"]),
-                dry_run=options["dry_run"],
-            )
+            run = open_run(path=path, format=format, user=user, dry_run=dry_run)
         except FormatError as error:
             raise CommandError(f"{path}: {explain_file(error)}") from error
         except OSError as error:
@@ -50,12 +57,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if run.rows_done and not run.dry_run:
             self.stdout.write(f"Going on after row {run.rows_done} of an interrupted import.")
-        finished = self._work(run)
-        if finished is None or finished.state != ImportState.DONE:
-            raise CommandError(self._why(finished))
-        self._report(finished)
-        if options["strict"] and finished.refused:
-            sys.exit(1)
+        return run
 
     def _user(self, name: str | None) -> User | None:
         if not name:

@@ -6,7 +6,8 @@ Every repetition draws new raters, contexts and votes from the same population. 
 context c move contestant i by normal effects u_ri and v_ci; ties follow Davidson. The truth is
 the population's own: the strengths that the same model has on the expected points of every pair,
 averaged over raters and contexts. Reported are the coverage averaged over contestants, its worst
-and best contestant, and the coverage of the contrast between the two strongest.
+and best contestant, and the coverage of the contrast between the two strongest. Exit status 1
+where two-way intervals leave 93 to 97 %, beyond three standard errors of the simulation.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from arena.ratings.interval import Axis, Covariance, covariance, quantile
 from arena.ratings.votes import FloatArray, VoteTable
 
 CONFIDENCE = 0.95
+AIM = (0.93, 0.97)
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,15 @@ def main(argv: list[str] | None = None) -> int:
     if args.json:
         with open(args.json, "w", encoding="utf-8") as out:
             json.dump([asdict(row) for row in rows], out, indent=1)
-    return 0
+    both = [row for row in rows if row.cluster == Cluster.BOTH]
+    return int(not all(within_aim(row, args.repetitions) for row in both))
+
+
+def within_aim(row: Coverage, repetitions: int) -> bool:
+    """Whether mean and top contrast lie in the aim, up to the noise of the simulation."""
+    noise = 3.0 * float(np.sqrt(CONFIDENCE * (1.0 - CONFIDENCE) / repetitions))
+    low, high = AIM[0] - noise, AIM[1] + noise
+    return AIM[0] <= row.mean <= AIM[1] and low <= row.top_contrast <= high
 
 
 if __name__ == "__main__":

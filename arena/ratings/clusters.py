@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csc_array, csr_array
 
-from arena.ratings.counts import BothBad, cell_keys, grouped_cube, outcome_cube
+from arena.ratings.counts import BothBad, grouped_cube, outcome_cube
 from arena.ratings.fit import Fit
 from arena.ratings.model import moments
 from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable, sorted_order
@@ -122,7 +122,7 @@ class ScoreTable:
         return self._of_votes(self.left)
 
     def _of_votes(self, table: FloatArray) -> FloatArray:
-        picked: FloatArray = table.ravel()[cell_keys(self.votes)]
+        picked: FloatArray = table.ravel()[self.votes.cells]
         return picked if self.votes.weight is None else picked * self.votes.weight
 
     def _extra(self) -> list[FloatArray]:

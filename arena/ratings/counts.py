@@ -71,16 +71,14 @@ class Counts:
 
 def outcome_cube(votes: VoteTable) -> FloatArray:
     """(K, K, 4) weighted counts by left contestant, right contestant and outcome."""
-    k = len(votes.contestants)
-    cells = np.bincount(cell_keys(votes), weights=votes.weight, minlength=k * k * 4)
-    return cells.astype(np.float64, copy=False).reshape(k, k, 4)
+    return votes.cube
 
 
 def grouped_cube(votes: VoteTable, group: IntArray, groups: int) -> FloatArray:
     """(G, K, K, 4) the same, split by a grouping such as the rater."""
     k = len(votes.contestants)
     size = k * k * 4
-    keys = group * size + cell_keys(votes)
+    keys = group * size + votes.cells
     cells = np.bincount(keys, weights=votes.weight, minlength=groups * size)
     return cells.astype(np.float64, copy=False).reshape(groups, k, k, 4)
 
@@ -101,9 +99,3 @@ def cube_from_cells(
 def collapse(votes: VoteTable, both_bad: BothBad = BothBad.AS_TIE) -> Counts:
     """The directed K×K counts of a table."""
     return Counts.of(outcome_cube(votes), both_bad)
-
-
-def cell_keys(votes: VoteTable) -> IntArray:
-    """(N,) the place of every vote in the flattened cube (K, K, 4)."""
-    keys: IntArray = (votes.left * len(votes.contestants) + votes.right) * 4 + votes.outcome
-    return keys

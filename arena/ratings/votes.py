@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -71,6 +72,21 @@ class VoteTable:
     def weights(self) -> FloatArray:
         """(N,) the weight of each row, ones where none were given."""
         return np.ones(len(self)) if self.weight is None else self.weight
+
+    @cached_property
+    def cells(self) -> IntArray:
+        """(N,) the place of every vote in the flattened `cube`."""
+        cells: IntArray = (self.left * len(self.contestants) + self.right) * 4 + self.outcome
+        return cells
+
+    @cached_property
+    def cube(self) -> FloatArray:
+        """(K, K, 4) weighted counts by left contestant, right contestant and outcome; read only."""
+        k = len(self.contestants)
+        counts = np.bincount(self.cells, weights=self.weight, minlength=k * k * 4)
+        cube = counts.astype(np.float64).reshape(k, k, 4)
+        cube.flags.writeable = False
+        return cube
 
     @classmethod
     def from_columns(

@@ -42,6 +42,7 @@ def set_environment() -> None:
     for name, value in defaults.items():
         if not os.environ.get(name):
             os.environ[name] = value
+    Path(os.environ["PALATE_HOME"]).mkdir(parents=True, exist_ok=True)
     bin_folder = str(Path(sys.executable).parent)
     os.environ["PATH"] = os.pathsep.join([bin_folder, os.environ.get("PATH", "")])
 

@@ -24,7 +24,8 @@ floats: sorted keys, no spaces; a .jsonl has one canonical object and a newline 
                      both_bad, n}] over the standing votes, x before y by name.
 ``manifest.json``    format, version, round, salt (hex), root, commitment, vote_digest (Merkle root
                      over the sorted receipts of both vote files), counts {battles, texts, votes,
-                     raters, owner_receipts}.
+                     raters, owner_receipts}, erased (hashes of rotating texts that are gone because
+                     consent was withdrawn; their hashes stay in the allocation).
 
 Merkle trees are those of RFC 6962; commitment = SHA-256 of canonical {format:
 "palate-commitment-1", protocol_sha256, root}. There are no persona summaries, prompts, user ids,
@@ -82,6 +83,7 @@ class BundleInput:
     commitment: str
     votes: Sequence[BundleVote]
     texts: Mapping[str, str]
+    erased: frozenset[str] = frozenset()
 
 
 def build_bundle(source: BundleInput) -> Iterator[tuple[str, bytes]]:
@@ -98,7 +100,7 @@ def build_bundle(source: BundleInput) -> Iterator[tuple[str, bytes]]:
     _check_votes(source, {battle.battle for battle in battles})
     open_votes = [vote.record for vote in source.votes if not vote.owner]
     owner_votes = [vote.record for vote in source.votes if vote.owner]
-    texts = _rotating_texts(battles, source.texts)
+    texts = _rotating_texts(battles, source)
     yield "protocol.json", canonical_json(source.protocol)
     yield "allocation.jsonl", _lines({**asdict(b), "leaf": n} for n, b in enumerate(battles))
     yield "texts.jsonl", _lines({"sha256": key, "text": texts[key]} for key in sorted(texts))
@@ -119,6 +121,7 @@ def build_bundle(source: BundleInput) -> Iterator[tuple[str, bytes]]:
             "raters": len({record.rater for record in open_votes}),
             "owner_receipts": len(owner_votes),
         },
+        "erased": sorted(_wanted_texts(battles) & source.erased - set(texts)),
     }
     yield "manifest.json", canonical_json(manifest)
 
@@ -167,9 +170,14 @@ def _check_votes(source: BundleInput, battles: set[str]) -> None:
             raise BundleError(f"a vote on battle {vote.record.battle} is of another round")
 
 
-def _rotating_texts(battles: Iterable[SealedBattle], texts: Mapping[str, str]) -> dict[str, str]:
+def _wanted_texts(battles: Iterable[SealedBattle]) -> set[str]:
+    return {key for b in battles if b.kind == "rotating" for key in (b.sha256_x, b.sha256_y)}
+
+
+def _rotating_texts(battles: Iterable[SealedBattle], source: BundleInput) -> dict[str, str]:
     """Return the texts to publish by hash, checked against it."""
-    wanted = {key for b in battles if b.kind == "rotating" for key in (b.sha256_x, b.sha256_y)}
+    texts = source.texts
+    wanted = _wanted_texts(battles) - (source.erased - set(texts))
     for key in wanted:
         if key not in texts:
             raise BundleError(f"the text with hash {key} is missing")

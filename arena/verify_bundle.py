@@ -222,6 +222,7 @@ class Bundle:
             if not is_hash(self.manifest.get(key)):
                 raise MalformedError("manifest.json: " + key + " is not 64 hex digits")
         self.contestants = self._contestants()
+        self.erased = text_list(self.manifest.get("erased"), "manifest.json: erased")
         self.axes = text_list(self.protocol.get("axes"), "protocol.json: axes")
         self.owner_receipts = text_list(self.owner.get("receipts"), "owner_votes.json: receipts")
         if not isinstance(self.owner.get("counts"), list):
@@ -307,8 +308,12 @@ def text_problems(bundle: Bundle) -> list[str]:
             wanted |= {row["sha256_x"], row["sha256_y"]}
     claimed = [claim for claim, _ in bundle.text_hashes]
     problems = ["text " + c + " was altered" for c, actual in bundle.text_hashes if c != actual]
-    problems += ["text " + c + " is missing" for c in sorted(wanted - set(claimed))]
-    problems += ["text " + c + " belongs to no rotating battle" for c in set(claimed) - wanted]
+    gone = set(bundle.erased)
+    problems += ["text " + c + " is missing" for c in sorted(wanted - set(claimed) - gone)]
+    problems += ["text " + c + " is called erased and is there" for c in set(claimed) & gone]
+    problems += [
+        "text " + c + " belongs to no rotating battle" for c in (set(claimed) | gone) - wanted
+    ]
     if len(set(claimed)) != len(claimed):
         problems.append("a text occurs twice")
     return problems
@@ -427,6 +432,8 @@ def verify(bundle: Bundle, options: argparse.Namespace, report: Report) -> None:
     for receipt in options.receipt:
         missing = [] if receipt in places else ["not in the bundle"]
         report.check("receipt " + receipt + places.get(receipt, ""), missing)
+    if bundle.erased:
+        say("NOTE  " + str(len(bundle.erased)) + " texts were erased after consent was withdrawn")
     if not options.commitment:
         say("NOTE  not compared with the commitment shown at opening (--commitment)")
     if not options.vote_digest:
@@ -446,18 +453,31 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--commitment", type=hex_argument, help="as shown at opening")
     parser.add_argument("--vote-digest", type=hex_argument, help="as shown at closing")
     parser.add_argument("--receipt", type=hex_argument, action="append", default=[])
-    parser.add_argument("--receipt-file", help="text file; every 64-digit hex word is a receipt")
+    parser.add_argument("--receipt-file", help="your downloaded receipts, or a text with them")
     options = parser.parse_args(argv)
     if options.receipt_file:
         try:
             with open(options.receipt_file, encoding="utf-8", errors="replace") as stream:
-                words = re.findall(r"\b[0-9a-f]{64}\b", stream.read(MAX_LINE).lower())
+                words = receipts_in(stream.read(MAX_LINE), options.commitment)
         except OSError as error:
             parser.error(str(error))
         if not words:
             parser.error("no receipt in " + options.receipt_file)
         options.receipt += [word for word in words if word not in options.receipt]
     return options
+
+
+def receipts_in(text: str, commitment: str | None) -> list[str]:
+    """The downloaded JSON's receipts (of the round with this commitment), or every hex word."""
+    try:
+        rows = json.loads(text)["receipts"]
+        return [
+            row["receipt"]
+            for row in rows
+            if not commitment or row.get("commitment") in (None, commitment)
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return re.findall(r"\b[0-9a-f]{64}\b", text.lower())
 
 
 def main(argv: list[str] | None = None) -> int:

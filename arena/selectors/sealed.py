@@ -30,6 +30,7 @@ def bundle_input(round_: Round) -> BundleInput:
         commitment=round_.commitment,
         votes=bundle_votes(round_),
         texts=rotating_texts(round_),
+        erased=erased_texts(round_),
     )
 
 
@@ -38,10 +39,11 @@ def sealed_battles(round_: Round) -> list[SealedBattle]:
     rows = Battle.objects.filter(round=round_).select_related(
         "slot__context", "slot__x__contestant", "slot__y__contestant"
     )
-    return [_sealed(row) for row in rows.order_by("leaf_index").iterator(chunk_size=CHUNK)]
+    return [sealed_battle(row) for row in rows.order_by("leaf_index").iterator(chunk_size=CHUNK)]
 
 
-def _sealed(battle: Battle) -> SealedBattle:
+def sealed_battle(battle: Battle) -> SealedBattle:
+    """The battle as its leaf commits to it. Needs slot.context and both entries with contestant."""
     slot = battle.slot
     return SealedBattle(
         battle=battle.public_id,
@@ -87,6 +89,12 @@ def rotating_texts(round_: Round) -> dict[str, str]:
         for row in rows.iterator(chunk_size=CHUNK)
         if hasattr(row.answer, "body")
     }
+
+
+def erased_texts(round_: Round) -> frozenset[str]:
+    """Hashes of displayed texts that are gone because consent was withdrawn (V14)."""
+    rows = Entry.objects.filter(context__round=round_, answer__body__isnull=True)
+    return frozenset(rows.values_list("shown_sha256", flat=True))
 
 
 def find_receipt(round_: Round, code: str) -> Vote | None:

@@ -12,18 +12,19 @@ from django.utils.translation import gettext as _
 
 from arena import policies
 from arena.blinding import (
-    SealedBattle,
     SeededStream,
     canonical_json,
     new_salt,
     rater_pseudonym,
     seal_allocation,
 )
+from arena.bundles import check_protocol
 from arena.enums import RoundState
 from arena.matchmaking import ContextSpec, PlanError, PlannedSlot, axis_order, plan_slots
 from arena.models import Battle, Context, Entry, Round, RoundRater, Slot
 from arena.protocol import protocol_of
 from arena.sampling import stratum_shortfalls
+from arena.selectors.sealed import sealed_battle
 from arena.services.rounds import locked, move
 from webapp.catalog.enums import Split
 from webapp.catalog.models import Persona, Prompt
@@ -43,6 +44,7 @@ def open_round(*, actor: Any, round_: Round) -> Round:
         slots = _make_slots(round_, entries, handles, seed)
         battles = _mirrored(round_, slots, seed)
         protocol = protocol_of(round_)
+        check_protocol(protocol)
         seal = seal_allocation(protocol, [sealed_battle(battle) for battle in battles], salt)
         for battle in battles:
             battle.leaf_index = seal.leaf_of[battle.public_id]
@@ -119,7 +121,7 @@ def _make_slots(
     slots = [
         Slot(
             round=round_,
-            context_id=int(slot.context),
+            context=by_context[int(slot.context)][slot.x].context,
             x=by_context[int(slot.context)][slot.x],
             y=by_context[int(slot.context)][slot.y],
             order=number,
@@ -179,28 +181,6 @@ def _mirrored(round_: Round, slots: list[Slot], seed: bytes) -> list[Battle]:
         for slot in slots
         for left_is_x in (True, False)
     ]
-
-
-def sealed_battle(battle: Battle) -> SealedBattle:
-    """The battle as its leaf commits to it. Needs slot.x, slot.y with contestant and context."""
-    slot = battle.slot
-    context = slot.x.context
-    return SealedBattle(
-        battle=battle.public_id,
-        context=context_id(context),
-        stratum=context.stratum,
-        kind="holdout" if context.holdout else "rotating",
-        x=str(slot.x.contestant),
-        y=str(slot.y.contestant),
-        left_is_x=battle.left_is_x,
-        sha256_x=slot.x.shown_sha256,
-        sha256_y=slot.y.shown_sha256,
-    )
-
-
-def context_id(context: Context) -> str:
-    """The name of a context in the bundle."""
-    return f"c{context.pk}"
 
 
 def _prepare_raters(round_: Round, seed: bytes) -> None:

@@ -79,7 +79,12 @@ def _detail(request: HttpRequest, round_: Round) -> dict[str, Any]:
 
 def _admin_part(request: HttpRequest, round_: Round, base: dict[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] = {
-        "forecast": forecast(len(base["contestants"]), round_.planned_votes, base["raters"]),
+        "forecast": forecast(
+            len(base["contestants"]),
+            round_.planned_votes,
+            base["raters"],
+            base["contexts"]["total"],
+        ),
         "approvals": list(round_.approvals.select_related("user")),
         "approvals_missing": closing.approvals_missing(round_),
         "may_approve": policies.may_approve_unseal(request.user, round_),
@@ -101,11 +106,21 @@ def _pretty(protocol: str) -> str:
     return json.dumps(json.loads(protocol), indent=2, ensure_ascii=False) if protocol else ""
 
 
-def forecast(contestants: int, votes: int, raters: int) -> int | None:
-    """Expected half-width of a 95 % interval in Elo points (D-17), None where it cannot be said."""
+def forecast(contestants: int, votes: int, raters: int, contexts: int) -> int | None:
+    """Expected half-width of a 95 % interval in Elo points (D-17), None where it cannot be said.
+
+    Raters and contexts with tastes of their own widen it; with fewer than two of either there is
+    nothing to learn their spread from, and only the votes count.
+    """
     if contestants < 2 or votes < 1:
         return None
-    return round(expect(contestants, votes, raters=raters if raters > 1 else None).half_width)
+    plan = expect(
+        contestants,
+        votes,
+        raters=raters if raters > 1 else None,
+        contexts=contexts if contexts > 1 else None,
+    )
+    return round(plan.half_width)
 
 
 @admin_only
@@ -117,6 +132,7 @@ def forecast_part(request: HttpRequest) -> HttpResponse:
         len(values.getlist("contestants")),
         _number(values.get("planned_votes")),
         len(values.getlist("raters")),
+        _number(values.get("personas_n")) * _number(values.get("prompts_n")),
     )
     return render(request, "arena/_forecast.html", {"forecast": width})
 

@@ -1,0 +1,87 @@
+"""A real Chromium for the tests marked `browser`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.conftest import PASSWORD
+
+CANDIDATES = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def find_chromium() -> str | None:
+    named = os.environ.get("PALATE_CHROMIUM")
+    return named or next((path for name in CANDIDATES if (path := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    path = find_chromium()
+    if path is None:
+        pytest.skip("no Chromium found; set PALATE_CHROMIUM")
+    # Playwright's synchronous interface runs an event loop in this thread; the ORM is safe in it.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def new_context(chromium: Browser, live_server: Any) -> Iterator[Callable[..., BrowserContext]]:
+    """A fresh browser session on the live server; fails on page errors and console errors."""
+    contexts: list[BrowserContext] = []
+    problems: list[str] = []
+
+    def make(**options: Any) -> BrowserContext:
+        context = chromium.new_context(base_url=live_server.url, **options)
+        context.set_default_timeout(15_000)
+        context.on("weberror", lambda error: problems.append(str(error.error)))
+        contexts.append(context)
+        return context
+
+    yield make
+    for context in contexts:
+        context.close()
+    assert not problems
+
+
+def log_in(context: BrowserContext, name: str) -> Page:
+    page = context.new_page()
+    page.goto("/accounts/login/")
+    page.fill("input[name=username]", name)
+    page.fill("input[name=password]", PASSWORD)
+    page.click("main button")
+    page.wait_for_url(lambda url: "login" not in url)
+    return page
+
+
+def axe_violations(page: Page) -> list[str]:
+    """Violations of WCAG 2.2 AA that axe finds on the page as it is."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    results = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]})
+    return [
+        f"{page.url} {violation['id']}: {violation['nodes'][0]['html'][:120]}"
+        for violation in results.response["violations"]
+    ]
+
+
+def overflows(page: Page) -> bool:
+    """Whether the page scrolls sideways."""
+    width = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
+    return bool(page.evaluate(width))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from arena.enums import Axis, StopRule, TieModel
@@ -161,7 +162,8 @@ class ComposeForm(forms.Form):
         self._choice("anchor").queryset = Contestant.objects.all()
         self._choice("raters").queryset = User.objects.filter(
             role__in=VOTING_ROLES, is_active=True
-        ).order_by("role", "username")
+        ).order_by("preferences__simulated", "role", "username")
+        self._choice("raters").label_from_instance = _rater_label
         for field, column in (("categories", "category"), ("languages", "language")):
             values = Prompt.objects.exclude(**{column: ""}).order_by(column)
             names = values.values_list(column, flat=True).distinct()
@@ -238,6 +240,12 @@ class ComposeForm(forms.Form):
         if self.cleaned_data["languages"]:
             rows = rows.filter(language__in=self.cleaned_data["languages"])
         return list(rows.values_list("pk", flat=True))
+
+
+def _rater_label(user: User) -> str:
+    if user.preferences.get("simulated"):
+        return gettext("%(name)s (simulated)") % {"name": user.username}
+    return f"{user.username} · {user.get_role_display()}"
 
 
 GROUPS: list[tuple[Any, list[str]]] = [

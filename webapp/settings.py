@@ -254,7 +254,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # Jobs: Celery carries ids; the database is the queue.
-CELERY_BROKER_URL = REDIS_URL or "filesystem://"
+CELERY_BROKER_URL = REDIS_URL or "filesystem://localhost"
 _broker_folder = PALATE_HOME / "broker"
 if not REDIS_URL:
     for _name in ("messages", "control", "processed"):

@@ -167,6 +167,11 @@ def _check_plan(plan: RoundPlan) -> None:
     wrong = User.objects.filter(pk__in=plan.raters).exclude(role__in=VOTING_ROLES)
     if wrong.exists():
         raise InvalidInput(_("Only seed users and annotators vote."), field="raters")
+    programs = User.objects.filter(pk__in=plan.raters, preferences__simulated=True)
+    if programs.exists() and not plan.simulated:
+        raise InvalidInput(
+            _("Simulated raters vote only in rounds that are marked as simulated."), field="raters"
+        )
 
 
 def _add_contexts(round_: Round, plan: RoundPlan, seed: bytes) -> None:

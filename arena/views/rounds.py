@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from arena import policies
-from arena.enums import RoundState
+from arena.enums import Axis, RoundState
 from arena.forms import (
     POLICY_LABELS,
     RULE_LABELS,
@@ -66,6 +66,7 @@ def _detail(request: HttpRequest, round_: Round) -> dict[str, Any]:
         "contestants": sorted(str(row) for row in rounds.contestants_of(round_)),
         "contexts": select.context_totals(round_),
         "raters": round_.round_raters.count(),
+        "weights": [(Axis(axis).label, weight) for axis, weight in round_.weights.items()],
         "protocol": _pretty(round_.protocol),
         "reason_form": ReasonForm(),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.cookies import SimpleCookie
 from threading import Barrier
 from typing import Any
@@ -67,7 +68,7 @@ def test_twenty_raters_at_once_fill_every_slot_exactly(votes_per_battle: int) ->
     round_ = open_round(
         world, planned_votes=180 * votes_per_battle, votes_per_battle=votes_per_battle
     )
-    counts = at_once([lambda r=r: vote_until_done(r, round_) for r in world.raters])
+    counts = at_once([partial(vote_until_done, r, round_) for r in world.raters])
     assert sum(counts) == 180 * votes_per_battle
     assert set(Slot.objects.values_list("live", flat=True)) == {votes_per_battle}
     pairs = Counter(Assignment.objects.values_list("rater", "slot"))
@@ -110,7 +111,8 @@ def test_different_choices_at_once_become_revisions() -> None:
     choices = ["left", "right", "tie", "both_bad"]
     at_once(
         [
-            lambda c=c: votes.cast_vote(
+            partial(
+                votes.cast_vote,
                 user=rater,
                 token=row.token,
                 ballot=votes.Ballot({"quality": c, "personalization": c}),
@@ -147,7 +149,7 @@ def test_a_round_closes_once_and_takes_no_vote_after() -> None:
     round_ = open_round(world)
     results = at_once(
         [lambda: closing.close_round(actor=None, round_=round_)] * 3
-        + [lambda r=r: vote_until_done(r, round_) for r in world.raters[:3]]
+        + [partial(vote_until_done, r, round_) for r in world.raters[:3]]
     )
     assert sum(isinstance(result, Round) for result in results) == 1
     round_.refresh_from_db()
@@ -171,7 +173,7 @@ def test_two_administrators_agree_at_once() -> None:
     def agree(user: User) -> Round:
         return closing.approve_unsealing(actor=user, round_=round_, reason="done")
 
-    at_once([lambda u=u: agree(u) for u in (world.admin, world.second_admin, world.admin)])
+    at_once([partial(agree, u) for u in (world.admin, world.second_admin, world.admin)])
     round_.refresh_from_db()
     assert round_.state == RoundState.UNSEALED
     assert UnsealApproval.objects.count() == 2
@@ -183,9 +185,7 @@ def test_an_invitation_makes_one_account() -> None:
     _invitation, token = accounts.invite(actor=world.admin, role="rater")
     results = at_once(
         [
-            lambda n=n: accounts.accept_invitation(
-                token=token, username=f"new{n}", password=PASSWORD
-            )
+            partial(accounts.accept_invitation, token=token, username=f"new{n}", password=PASSWORD)
             for n in range(5)
         ]
     )

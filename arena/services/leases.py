@@ -23,13 +23,18 @@ HELD = (AssignmentState.RESERVED, AssignmentState.SHOWN)
 
 # The first open slot in the order of the plan that this rater may judge. A text that he met
 # otherwise than in a battle bars the slot for good (V7); one that he met in a battle bars it in
-# the first pass only ("fresh").
+# the first pass only ("fresh"). What withdrawn consent has erased is not served any more.
 _CLAIM = """
 UPDATE arena_slot SET live = live + 1 WHERE live < target AND id = (
   SELECT s.id FROM arena_slot s
   JOIN arena_entry ex ON ex.id = s.x_id JOIN catalog_answer ax ON ax.id = ex.answer_id
   JOIN arena_entry ey ON ey.id = s.y_id JOIN catalog_answer ay ON ay.id = ey.answer_id
+  JOIN catalog_answertext tx ON tx.answer_id = ax.id
+  JOIN catalog_answertext ty ON ty.answer_id = ay.id
+  JOIN arena_context c ON c.id = s.context_id
+  LEFT JOIN catalog_personatext p ON p.version_id = c.persona_version_id
   WHERE s.round_id = %(round)s AND s.live < s.target
+    AND (c.persona_version_id IS NULL OR p.version_id IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM arena_assignment a
                     WHERE a.slot_id = s.id AND a.rater_id = %(rater)s)
     AND NOT EXISTS (SELECT 1 FROM catalog_exposure e

@@ -14,6 +14,7 @@ from arena.services import leases, votes
 from tests.arena.factories import left_is_better, make_world, open_round, vote_all
 from webapp.catalog.enums import Where
 from webapp.catalog.models import Exposure
+from webapp.catalog.services.personas import withdraw_consent
 from webapp.core.errors import Forbidden, Refused
 
 pytestmark = pytest.mark.django_db
@@ -157,3 +158,14 @@ def test_only_raters_of_the_round_vote() -> None:
         leases.current_ballot(user=world.raters[1], round_=round_)
     with pytest.raises(Forbidden):
         leases.current_ballot(user=world.admin, round_=round_)
+
+
+def test_what_withdrawn_consent_erased_is_not_served_any_more() -> None:
+    world = make_world(contestants=2, personas=2, prompts=2, raters=1)
+    round_ = open_round(world, planned_votes=4)
+    withdraw_consent(actor=world.admin, persona=world.personas[0])
+    assert vote_all(round_, world.raters) == 2
+    served = Assignment.objects.values_list(
+        "slot__context__persona_version__persona", flat=True
+    ).distinct()
+    assert list(served) == [world.personas[1].pk]

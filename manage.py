@@ -5,7 +5,6 @@ import os
 import secrets
 import sys
 
-
 SIGNS_NOTHING = ("rate",)  # rates a file: no database, no sessions, so no secret is needed
 
 

@@ -23,6 +23,7 @@ urlpatterns = [
     path("rounds/<int:pk>/screen/", rounds.screen, name="screen"),
     path("rounds/<int:pk>/screening/", rounds.hits, name="screening"),
     path("rounds/<int:pk>/screening/progress/", rounds.progress, name="screening_progress"),
+    path("rounds/<int:pk>/remarks/", rounds.remarks, name="remarks"),
     path("rounds/<int:pk>/draft/", rounds.back_to_draft, name="back_to_draft"),
     path("rounds/<int:pk>/open/", rounds.open_, name="open"),
     path("rounds/<int:pk>/cancel/", rounds.cancel, name="cancel"),

@@ -11,7 +11,7 @@ from django.db.models import Count, Q, QuerySet
 
 from arena.enums import AssignmentState
 from arena.leakage import Hit, RulePolicy, ScreeningRule, masked_excerpt
-from arena.models import Context, Round, ScreeningHit
+from arena.models import Context, Entry, Round, ScreeningHit, Slot
 from webapp.accounts.models import User
 from webapp.catalog.enums import Where
 from webapp.catalog.models import Exposure, Seal
@@ -83,6 +83,13 @@ def barred_raters(round_: Round) -> list[User]:
         .values("user")
     )
     return list(User.objects.filter(pk__in=met).order_by("username"))
+
+
+def entries_in_battles(round_: Round) -> int:
+    """How many entries stand in at least one battle. A total only (V2)."""
+    slots = Slot.objects.filter(round=round_)
+    used = Q(pk__in=slots.values("x")) | Q(pk__in=slots.values("y"))
+    return Entry.objects.filter(used, context__round=round_).count()
 
 
 def context_totals(round_: Round) -> dict[str, int]:

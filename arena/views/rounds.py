@@ -29,6 +29,8 @@ from arena.protocol import screening_flow
 from arena.ratings.planning import expect
 from arena.sampling import PRESETS
 from arena.selectors import rounds as select
+from arena.selectors.remarks import remarks as read_remarks
+from arena.selectors.remarks import resolved
 from arena.selectors.votes import coverage_by_stratum, round_totals
 from arena.services import closing, rounds, screening, sealing
 from webapp.accounts.access import admin_only
@@ -94,7 +96,7 @@ def _admin_part(request: HttpRequest, round_: Round, base: dict[str, Any]) -> di
     if round_.state in (RoundState.DRAFT, RoundState.SCREENING):
         part["shortfalls"] = sealing.round_shortfalls(round_)
     if round_.state != RoundState.DRAFT:
-        flow = screening_flow(round_)
+        flow = screening_flow(round_) | {"in_battles": select.entries_in_battles(round_)}
         flow["excluded"] = [
             (RULE_LABELS.get(rule, rule), n) for rule, n in flow["excluded"].items()
         ]
@@ -268,6 +270,17 @@ def progress(request: HttpRequest, pk: int) -> HttpResponse:
     if round_.screened_at is not None or round_.state != RoundState.SCREENING:
         response["HX-Refresh"] = "true"
     return response
+
+
+@admin_only
+@never_cache
+@require_GET
+def remarks(request: HttpRequest, pk: int) -> HttpResponse:
+    """Comments and tags of the raters, once the round is unsealed."""
+    round_ = get_object_or_404(Round, pk=pk)
+    page = read_remarks(round_, request.GET.get("page", "1"))
+    context = {"round": round_, "page": page, "remarks": resolved(round_, page)}
+    return render(request, "arena/remarks.html", context)
 
 
 @admin_only

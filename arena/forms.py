@@ -121,7 +121,7 @@ class ComposeForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
     )
     lease_minutes = forms.IntegerField(
-        label=_("A battle is lent for, minutes"), min_value=1, max_value=240, initial=15
+        label=_("Lease of a battle, minutes"), min_value=1, max_value=240, initial=15
     )
     tie_model = forms.ChoiceField(
         label=_("Tie model"), choices=TieModel.choices, initial=TieModel.DAVIDSON
@@ -136,7 +136,7 @@ class ComposeForm(forms.Form):
         help_text=_("This contestant gets 1,000 points; without one the mean does."),
     )
     too_fast = forms.IntegerField(
-        label=_("Exclude votes with less active time than, milliseconds"),
+        label=_("Exclude votes with active time below (milliseconds)"),
         min_value=0,
         max_value=600_000,
         initial=0,

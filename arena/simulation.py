@@ -43,9 +43,7 @@ class SimulatedRater:
         stream = _stream(self.seed, self.name, axis, contestant)
         return stream.gauss(0.0, self.temperament.taste_sd)
 
-    def verdicts(
-        self, strengths: Strengths, left: str, right: str, battle: str
-    ) -> dict[str, str]:
+    def verdicts(self, strengths: Strengths, left: str, right: str, battle: str) -> dict[str, str]:
         """One verdict per axis, as the rater sees the sides."""
         return {
             axis: self._verdict(axis, values[left], values[right], (left, right), battle)

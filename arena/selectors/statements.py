@@ -141,15 +141,32 @@ def _known_note(code: str, n: int) -> str | None:
         "never_loses": _("Never lost or tied, so the rating has no upper bound: %(names)s."),
         "never_wins": _("Never won or tied, so the rating has no lower bound: %(names)s."),
         "regularised": _(
-            "Votes run one way only between some of %(names)s, so maximum likelihood has no finite "
-            "answer. The fit was regularised: every one of these contestants was given one virtual "
-            "tie, spread evenly over the others."
+            "No chain of wins leads from each of %(names)s to every other, so maximum likelihood "
+            "has no finite answer. The fit was regularised: every one of these contestants was "
+            "given one virtual tie, spread evenly over the others."
         ),
         "only_ties": _("Every vote is a tie: the contestants cannot be told apart."),
         "no_ties": _("There are no ties, so the tie parameter is 0 (plain Bradley–Terry)."),
         "not_converged": _("The fit did not converge to full precision."),
-        "meeting_not_subtracted": _(
-            "Too few votes for the two-way covariance, so intervals are wider than needed."
+        "variance_raised": _(
+            "There are too few votes for the two-way covariance of every contestant: where it fell "
+            "below a quarter of what independent votes would have, it was raised to that quarter."
+        ),
+        "cluster_unknown": _("The votes do not say who gave them or on what."),
+        "one_cluster": _("All votes come from one rater or one context, so there is no interval."),
+        "disconnected": _(
+            "The contestants fall into groups that never met, so ratings compare only within a "
+            "group."
+        ),
+        "anchor_unrated": _("The anchor %(names)s has no rating here; the mean takes its place."),
+        "side_unknown": _("The votes cannot tell what standing on the left is worth."),
+        "bootstrap_raters_only": _(
+            "The bootstrap resamples raters only; what contexts share is not in the interval."
+        ),
+        "bootstrap_regularised": _("Some bootstrap samples had to be regularised."),
+        "online_elo": _(
+            "Online Elo is a diagnostic: it depends on the order of the votes and is not the "
+            "rating."
         ),
         "rounds_not_joined": _(
             "These rounds share no contestant, so their ratings cannot be put on one scale: "

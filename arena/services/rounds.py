@@ -229,7 +229,7 @@ _SAMPLE_MESSAGES = {
         "held out. Ask for fewer, or import more."
     ),
     "bad_size": gettext_lazy("At least one persona and one prompt are needed."),
-    "bad_share": gettext_lazy("The holdout share lies between 0 and 50 percent."),
+    "bad_share": gettext_lazy("Between 0 and 50 percent."),
 }
 
 

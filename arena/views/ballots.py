@@ -256,7 +256,7 @@ def receipts(request: HttpRequest) -> HttpResponse:
 def keys(request: HttpRequest) -> HttpResponse:
     """Remap the letter keys, or switch them off."""
     names = {
-        "verdicts": _("go to the first question"),
+        "verdicts": _("go to the first row"),
         "undo": _("take the last vote back"),
         "skip": _("skip"),
         "diff": _("show differences"),

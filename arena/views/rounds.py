@@ -256,7 +256,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
     return _act(
         request, pk,
         lambda round_: closing.approve_unsealing(actor=request.user, round_=round_, reason=reason),
-        _("Your consent to unseal is recorded."),
+        _("Your agreement to unseal is recorded."),
     )  # fmt: skip
 
 

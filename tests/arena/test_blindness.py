@@ -163,7 +163,8 @@ START = [
     "/api/v1/rounds/", "/api/v1/voting/rounds/", "/api/v1/voting/receipts/", "/no-such-page/",
 ]  # fmt: skip
 PER_ROUND = [
-    "/rounds/{}/", "/rounds/{}/screening/", "/rounds/{}/screening/progress/", "/rounds/{}/remarks/", "/rounds/{}/edit/",
+    "/rounds/{}/", "/rounds/{}/screening/", "/rounds/{}/screening/progress/",
+    "/rounds/{}/remarks/", "/rounds/{}/edit/",
     "/rounds/compose/?copy={}", "/vote/?round={}", "/leaderboard/?round={}",
     "/leaderboard/{}/heatmap/", "/leaderboard/{}/verify/", "/leaderboard/{}/board.csv",
     "/leaderboard/{}/board.json", "/leaderboard/{}/board.svg", "/leaderboard/{}/bundle.zip",

@@ -60,7 +60,7 @@ def open_invitation(token: str) -> Invitation:
     if invitation is None or invitation.withdrawn_at is not None:
         raise Refused(_("This invitation does not exist or was withdrawn."), code="unknown")
     if invitation.used_at is not None:
-        raise Refused(_("This invitation was used already. Log in instead."), code="used")
+        raise Refused(_("This invitation was used already. Sign in instead."), code="used")
     if invitation.expires_at <= timezone.now():
         raise Refused(_("This invitation has expired. Ask for a new one."), code="expired")
     return invitation
@@ -72,7 +72,7 @@ def accept_invitation(*, token: str, username: str, password: str) -> User:
         invitation = open_invitation(token)
         invitation = Invitation.objects.select_for_update().get(pk=invitation.pk)
         if invitation.used_at is not None:
-            raise Refused(_("This invitation was used already. Log in instead."), code="used")
+            raise Refused(_("This invitation was used already. Sign in instead."), code="used")
         user = create_user(username=username, password=password, role=invitation.role)
         invitation.used_at, invitation.used_by = timezone.now(), user
         invitation.save(update_fields=["used_at", "used_by"])

@@ -25,7 +25,7 @@ class PersonaForm(forms.Form):
         label=_("Owner"),
         queryset=User.objects.none(),
         required=False,
-        help_text=_("The person behind it, if he votes himself: such votes are marked."),
+        help_text=_("The person behind it, if they vote too: such votes are marked."),
     )
     consent_scope = forms.CharField(
         label=_("Consent given for"),

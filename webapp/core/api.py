@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_exception_handler
@@ -24,11 +25,11 @@ def exception_handler(exc: Exception, context: dict[str, Any]) -> Response | Non
         fields = exc.detail if isinstance(exc.detail, dict) else {"non_field_errors": exc.detail}
         response.data = {
             "code": "invalid",
-            "message": "The request is not valid.",
+            "message": _("The request is not valid."),
             "fields": fields,
         }
     elif isinstance(exc, APIException):
         response.data = {"code": exc.default_code, "message": str(exc.detail), "fields": {}}
     else:
-        response.data = {"code": "not_found", "message": "Not found.", "fields": {}}
+        response.data = {"code": "not_found", "message": _("Not found."), "fields": {}}
     return response

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -159,3 +160,66 @@ def test_logs_are_json_without_people_paths_or_queries(server: Server) -> None:
         assert trace not in text
     for line in text.splitlines():
         assert not line.startswith("Traceback")
+
+
+# Keeping processes alive, and ending them
+
+
+def alive(pids: list[int]) -> list[int]:
+    """Those that still run; a zombie does not."""
+    found = []
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except OSError:
+            continue
+        found += [pid] if state != "Z" else []
+    return found
+
+
+def wait_for_lines(file: Path, count: int) -> list[int]:
+    """The numbers in the file, once there are so many."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        lines = file.read_text().split() if file.exists() else []
+        if len(lines) >= count:
+            return [int(line) for line in lines]
+        time.sleep(0.05)
+    raise TimeoutError(f"{file} has {lines}")
+
+
+# Starts a child of its own, notes both process ids, and waits.
+FAMILY = "sleep 300 & echo $$ $! >> {file}; wait"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_a_killed_process_comes_back_and_nothing_survives_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    script = FAMILY.format(file=file)
+    keep = subprocess.Popen(
+        [sys.executable, str(ROOT / "tools" / "keep.py"), "web", "/bin/sh", "-c", script],
+        stdout=subprocess.DEVNULL,
+    )
+    first = wait_for_lines(file, 2)
+    os.kill(first[0], signal.SIGKILL)
+    both = wait_for_lines(file, 4)
+    assert not alive(first)
+    assert alive(both[2:]) == both[2:]
+    keep.terminate()
+    assert keep.wait(10) == 0
+    assert not alive(both)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_nothing_survives_the_death_of_the_parent(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    keep = [sys.executable, str(ROOT / "tools" / "keep.py"), "web", "/bin/sh", "-c"]
+    start = "import subprocess, sys; subprocess.run(sys.argv[1:])"
+    parent = subprocess.Popen([sys.executable, "-c", start, *keep, FAMILY.format(file=file)])
+    family = wait_for_lines(file, 2)
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while alive(family) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not alive(family)

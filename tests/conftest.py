@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.core.cache import cache
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import TransactionTestCase
 
 from webapp.accounts.enums import Role
@@ -39,10 +40,23 @@ _teardown = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
 
 
 def _flush_past_triggers(self: TransactionTestCase) -> None:
-    """SQLite flushes with DELETE, which append-only tables refuse: set the triggers aside."""
+    """Flush; on SQLite wait for a last request of the live server to let go of its tables."""
     if connection.vendor != "sqlite":
         _teardown(self)
         return
+    for attempt in range(40):
+        try:
+            _flush_sqlite(self)
+        except OperationalError as error:
+            if "locked" not in str(error) or attempt == 39:
+                raise
+            time.sleep(0.25)
+        else:
+            return
+
+
+def _flush_sqlite(self: TransactionTestCase) -> None:
+    """SQLite flushes with DELETE, which append-only tables refuse: set the triggers aside."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         triggers = cursor.fetchall()

@@ -14,6 +14,7 @@ BENCHES: dict[str, list[str]] = {
     "ratings": [],
     "coverage": ["--repetitions", "200"],
     "imports": [],
+    "reference_round": [],
     "http_voting": [],
     "kill9": [],
 }

@@ -310,6 +310,7 @@ LOGGING = {
     "loggers": {
         # axes prints user names and addresses; our own audit log holds what must be kept.
         "axes": {"level": "ERROR"},
+        "kombu.connection": {"level": "ERROR"},  # misses a host name that a folder does not have
         "django.request": {"level": "CRITICAL"},  # our middleware logs these without ids
         "django.server": {"level": "ERROR"},
     },

@@ -60,7 +60,7 @@ PARTS = (
 
 def assignment_parts(pk: int) -> Assignment:
     """The assignment with everything its page needs, in one query."""
-    return Assignment.objects.select_related(*PARTS).get(pk=pk)
+    return Assignment.objects.select_related(*PARTS).defer("round__protocol").get(pk=pk)
 
 
 def own_assignment(user: Any, token: str) -> Assignment | None:

@@ -99,6 +99,7 @@ def _held(round_: Round, user: Any) -> list[Assignment]:
     """Live leases, the one shown last first; his own expired ones are given back on the way."""
     rows = list(
         Assignment.objects.select_related(*PARTS)
+        .defer("round__protocol")
         .filter(round=round_, rater=user, state__in=HELD)
         .order_by(F("shown_at").desc(nulls_last=True), "pk")
     )
@@ -115,13 +116,20 @@ def _lease(round_: Round, rater: RoundRater) -> Assignment | None:
         if sweep_expired(round_):
             return _lease(round_, rater)
         return _own_expired(round_, rater)
-    slot = Slot.objects.select_related("x", "y").get(pk=slot_id)
+    battles = {
+        battle.left_is_x: battle
+        for battle in Battle.objects.select_related("slot__x", "slot__y").filter(slot=slot_id)
+    }
+    slot = battles[True].slot
     left_is_x = _side(round_, rater, slot)
     if left_is_x:
         Slot.objects.filter(pk=slot.pk).update(x_left=F("x_left") + 1)
-    battle = Battle.objects.get(slot=slot, left_is_x=left_is_x)
     created = Assignment.objects.create(
-        round=round_, slot=slot, battle=battle, rater_id=rater.user_id, expires_at=expiry(round_)
+        round=round_,
+        slot=slot,
+        battle=battles[left_is_x],
+        rater_id=rater.user_id,
+        expires_at=expiry(round_),
     )
     return assignment_parts(created.pk)
 
@@ -169,16 +177,16 @@ def _contestant_on(*, left: bool) -> Case:
 def _pair_sides(slot: Slot) -> tuple[int, int]:
     """How often x's contestant and y's stood left, over all slots of this pair."""
     x, y = slot.x.contestant_id, slot.y.contestant_id
-    total_x = total_y = 0
-    same = Slot.objects.filter(round_id=slot.round_id, live__gt=0)
-    for a, b, forward in ((x, y, True), (y, x, False)):
-        sums = same.filter(x__contestant_id=a, y__contestant_id=b).aggregate(
-            live=Sum("live", default=0), x_left=Sum("x_left", default=0)
-        )
-        first, second = sums["x_left"], max(sums["live"] - sums["x_left"], 0)
-        total_x += first if forward else second
-        total_y += second if forward else first
-    return total_x, total_y
+    forward = Q(x__contestant_id=x, y__contestant_id=y)
+    backward = Q(x__contestant_id=y, y__contestant_id=x)
+    sums = Slot.objects.filter(forward | backward, round_id=slot.round_id, live__gt=0).aggregate(
+        served=Sum("live", filter=forward, default=0),
+        left=Sum("x_left", filter=forward, default=0),
+        served_back=Sum("live", filter=backward, default=0),
+        left_back=Sum("x_left", filter=backward, default=0),
+    )
+    on_left = sums["left"] + sums["served_back"] - sums["left_back"]
+    return on_left, sums["served"] + sums["served_back"] - on_left
 
 
 def _own_expired(round_: Round, rater: RoundRater) -> Assignment | None:

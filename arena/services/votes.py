@@ -102,6 +102,7 @@ def _locked_assignment(user: Any, token: str) -> Assignment:
         Assignment.objects.select_related(
             "head", "battle", "round", "slot__context__persona_version__persona"
         )
+        .defer("round__protocol")  # a long text that no vote needs
         .annotate(pseudonym=_PSEUDONYM)
         .get(pk=found[0])
     )

@@ -62,6 +62,15 @@ def check_takes_votes(round_: Round) -> None:
         raise Refused(_("This round takes no votes any more."), code="round_closed")
 
 
+def check_still_possible(round_: Round) -> None:
+    """Raise when the round could not run as composed any more: its closing date is over."""
+    if round_.closes_at is not None and round_.closes_at <= timezone.now():
+        raise Refused(
+            _("The closing date is over. Go back to the draft and choose a later one."),
+            code="date_over",
+        )
+
+
 def check_approve_unseal(actor: Any, round_: Round) -> None:
     check_admin(actor)
     check_move(round_, RoundState.UNSEALED)

@@ -65,6 +65,7 @@ def open_round(*, actor: Any, round_: Round) -> Round:
 
 
 def _check_ready(round_: Round) -> None:
+    policies.check_still_possible(round_)
     if round_.screened_at is None:
         raise Refused(_("Screening is not finished."), code="not_screened")
     reasons = round_shortfalls(round_)

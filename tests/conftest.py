@@ -42,7 +42,7 @@ _teardown = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
 def _flush_past_triggers(self: TransactionTestCase) -> None:
     """Flush; on SQLite wait for a last request of the live server to let go of its tables."""
     if connection.vendor != "sqlite":
-        _teardown(self)
+        _flush_postgresql(self)
         return
     for attempt in range(40):
         try:
@@ -53,6 +53,24 @@ def _flush_past_triggers(self: TransactionTestCase) -> None:
             time.sleep(0.25)
         else:
             return
+
+
+def _flush_postgresql(self: TransactionTestCase) -> None:
+    """PostgreSQL flushes with TRUNCATE, which guarded tables refuse too."""
+    query = (
+        "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname LIKE '%no_truncate'"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        guards = cursor.fetchall()
+        for table, name in guards:
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER {name}")
+    try:
+        _teardown(self)
+    finally:
+        with connection.cursor() as cursor:
+            for table, name in guards:
+                cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER {name}")
 
 
 def _flush_sqlite(self: TransactionTestCase) -> None:

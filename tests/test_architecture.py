@@ -46,7 +46,11 @@ def test_every_guard_of_the_migrations_is_in_the_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute(query)
         present = set(cursor.fetchall())
-    missing = {(g.name, g.table) for g in guards()} - present
+    if connection.vendor == "sqlite":
+        wanted = {(g.name, g.table) for g in guards() if g.event != "TRUNCATE"}
+    else:
+        wanted = {(g.name, g.table) for g in guards()}
+    missing = wanted - present
     assert not missing
 
 

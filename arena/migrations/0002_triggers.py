@@ -2,7 +2,7 @@
 
 from django.db import migrations
 
-from webapp.core.triggers import Guard, append_only
+from webapp.core.triggers import Guard, append_only, never_emptied
 
 SEALED = "('open', 'closed', 'unsealed')"
 LEGAL_MOVES = [
@@ -41,6 +41,7 @@ def part_of_round(table, round_of):
         Guard(f"{table}_sealed_insert", table, "INSERT", message, sealed(round_of("NEW"))),
         Guard(f"{table}_sealed_delete", table, "DELETE", message, sealed(round_of("OLD"))),
         Guard(f"{table}_sealed_update", table, "UPDATE", message, sealed(round_of("OLD"))),
+        never_emptied(table),
     ]
 
 
@@ -57,9 +58,19 @@ class Migration(migrations.Migration):
     operations = [
         Guard("arena_round_moves", "arena_round", "UPDATE", "illegal move of a round", moves()),
         Guard("arena_round_frozen", "arena_round", "UPDATE", "the round is sealed", frozen_round()),
+        Guard("arena_round_digest", "arena_round", "UPDATE", "the votes of the round are counted",
+              "OLD.closed_at IS NOT NULL AND (OLD.vote_digest <> NEW.vote_digest OR "
+              "OLD.closed_at IS DISTINCT FROM NEW.closed_at)"),
+        Guard("arena_round_unsealing", "arena_round", "UPDATE",
+              "unsealing takes consent and ratings",
+              "OLD.state <> 'unsealed' AND NEW.state = 'unsealed' AND ("
+              "NOT EXISTS (SELECT 1 FROM arena_unsealapproval a WHERE a.round_id = OLD.id) OR "
+              "NOT EXISTS (SELECT 1 FROM arena_ratingsnapshot s WHERE s.round_id = OLD.id))"),
+        never_emptied("arena_round"),
         Guard("arena_round_kept", "arena_round", "DELETE", "a round that was opened is kept",
               "OLD.opened_at IS NOT NULL"),
         *part_of_round("arena_roundcontestant", direct),
+        *part_of_round("arena_roundrater", direct),
         *part_of_round("arena_battle", direct),
         *part_of_round("arena_entry", through_context),
         Guard("arena_context_sealed_insert", "arena_context", "INSERT", "the round is sealed",
@@ -81,6 +92,20 @@ class Migration(migrations.Migration):
         Guard("arena_vote_closed", "arena_vote", "INSERT", "the round takes no votes",
               "NOT EXISTS (SELECT 1 FROM arena_battle b JOIN arena_round r ON r.id = b.round_id "
               "WHERE b.id = NEW.battle_id AND r.state = 'open')"),
+        # What was counted stays what it was.
+        Guard("arena_assignment_counted", "arena_assignment", "UPDATE",
+              "the votes of the round are counted",
+              "(OLD.state <> NEW.state OR OLD.head_id IS DISTINCT FROM NEW.head_id OR "
+              "OLD.rater_id <> NEW.rater_id OR OLD.battle_id <> NEW.battle_id) AND EXISTS "
+              "(SELECT 1 FROM arena_round r WHERE r.id = OLD.round_id AND r.closed_at IS NOT NULL)"),
+        Guard("arena_assignment_kept", "arena_assignment", "DELETE",
+              "the votes of the round are counted",
+              "EXISTS (SELECT 1 FROM arena_round r WHERE r.id = OLD.round_id "
+              "AND r.closed_at IS NOT NULL)"),
+        # The summary that raters were shown can be erased, never put back.
+        Guard("catalog_personatext_no_return", "catalog_personatext", "INSERT",
+              "the summary of a sealed context cannot be put back",
+              "EXISTS (SELECT 1 FROM arena_context c WHERE c.persona_version_id = NEW.version_id)"),
         *append_only("arena_vote"),
         *append_only("arena_unsealapproval"),
         *append_only("arena_ratingsnapshot"),

@@ -6,8 +6,9 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from arena.enums import TRANSITIONS, RoundState
-from arena.models import Battle, Entry, Round, Slot, Vote
-from arena.services import closing, rounds, screening, sealing
+from arena.models import Battle, Entry, Rating, Round, Slot, Vote
+from arena.selectors.votes import counted_votes
+from arena.services import closing, ratings, rounds, screening, sealing
 from tests.arena.factories import (
     closed_round,
     draft_round,
@@ -19,6 +20,7 @@ from tests.arena.factories import (
     vote_all,
 )
 from webapp.catalog.models import Seal
+from webapp.catalog.services.personas import withdraw_consent
 from webapp.core.errors import InvalidInput, Refused
 
 pytestmark = pytest.mark.django_db
@@ -85,6 +87,11 @@ SEALED_WRITES = [
     "UPDATE catalog_answertext SET text = 'x'",
     "UPDATE catalog_answer SET contestant_id = contestant_id + 1",
     "UPDATE catalog_seal SET holder = 'x'",
+    'UPDATE catalog_prompt SET messages = \'[{"role": "user", "content": "Other?"}]\'',
+    "UPDATE arena_roundrater SET pseudonym = 'x'",
+    "DELETE FROM arena_roundrater",
+    "INSERT INTO arena_roundrater (round_id, user_id, pseudonym, axes) "
+    "SELECT {round}, id, 'x', '[]' FROM accounts_user WHERE username = 'ada'",
 ]
 
 
@@ -98,6 +105,53 @@ def test_a_raw_statement_cannot_change_a_sealed_round(statement: str) -> None:
     text = statement.replace("{round}", str(round_.pk)).replace("{entry}", str(entry.pk))
     with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(text)
+
+
+COUNTED_WRITES = [
+    "UPDATE arena_round SET vote_digest = 'x' WHERE id = {round}",
+    "UPDATE arena_round SET closed_at = opened_at WHERE id = {round}",
+    "UPDATE arena_round SET state = 'unsealed' WHERE id = {round}",
+    "UPDATE arena_assignment SET state = 'skipped' WHERE round_id = {round}",
+    "UPDATE arena_assignment SET head_id = NULL WHERE round_id = {round}",
+    "DELETE FROM arena_assignment WHERE round_id = {round}",
+    "UPDATE arena_rating SET rating = 2000",
+    "DELETE FROM arena_ratingsnapshot",
+]
+
+
+@pytest.mark.parametrize("statement", COUNTED_WRITES)
+def test_a_raw_statement_cannot_change_what_was_counted(statement: str) -> None:
+    round_ = closed_round(make_world())
+    with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement.replace("{round}", str(round_.pk)))
+
+
+def test_a_sealed_text_cannot_be_swapped_by_taking_it_out_and_putting_it_back() -> None:
+    world = make_world()
+    round_ = open_round(world)
+    entry = Entry.objects.filter(context__round=round_)[0]
+    version = entry.context.persona_version
+    assert version is not None
+    for place, values in (
+        (
+            "INSERT INTO catalog_answertext (answer_id, text) VALUES (%s, %s)",
+            [entry.answer_id, "x"],
+        ),
+        (
+            "INSERT INTO catalog_personatext (version_id, summary) VALUES (%s, %s)",
+            [version.pk, "x"],
+        ),
+    ):
+        withdraw_consent(actor=world.admin, persona=version.persona)
+        with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(f"INSERT INTO {place} VALUES (%s, %s)", values)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("table", ["core_event", "arena_vote", "arena_battle", "arena_rating"])
+def test_guarded_tables_cannot_be_emptied(table: str) -> None:
+    with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"TRUNCATE {table} CASCADE")
 
 
 def test_a_sealed_round_takes_no_further_parts() -> None:
@@ -186,10 +240,18 @@ def test_mixed_cells_are_not_composed_and_holdout_stays_holdout() -> None:
 
 
 def test_ratings_are_stored_once_and_recomputing_gives_the_same() -> None:
-    from arena.services import ratings
-
-    world = make_world()
-    round_ = unsealed_round(world)
+    round_ = unsealed_round(make_world())
     before = list(round_.snapshots.values_list("pk", "vote_digest", "details"))
     ratings.rate_round(round_.pk)
     assert list(round_.snapshots.values_list("pk", "vote_digest", "details")) == before
+    results = ratings.compute(round_, counted_votes(round_))
+    stored = {
+        (row.axis, row.stratum, str(row.contestant)): (row.strength, row.rating, row.lo, row.hi)
+        for row in Rating.objects.filter(snapshot__round=round_, snapshot__variant="all")
+    }
+    again = {
+        (axis, stratum, row.contestant): (row.strength, row.rating, row.lo, row.hi)
+        for (axis, stratum), result in results.items()
+        for row in result.rows
+    }
+    assert stored == again

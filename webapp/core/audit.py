@@ -51,11 +51,17 @@ def record(*, actor: Any, action: str, obj: models.Model, **details: Any) -> Eve
 
 
 def verify_chain() -> int:
-    """Number of lines checked. Raises ValueError naming the first line that does not fit."""
+    """Number of lines checked. Raises ValueError naming the first line that does not fit.
+
+    The head is kept apart from the lines, so that a tail that was cut off is missed too.
+    """
     previous, n = "0" * 64, 0
     for event in Event.objects.order_by("n").iterator():
         n += 1
         if event.n != n or event.previous_hash != previous or event.hash != _digest(event):
             raise ValueError(f"audit line {n} does not fit the chain")
         previous = event.hash
+    head = ChainHead.objects.filter(pk=1).first()
+    if (n, previous) != ((head.n, head.hash) if head else (0, "0" * 64)):
+        raise ValueError(f"audit lines after {n} are missing")
     return n

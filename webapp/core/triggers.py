@@ -1,7 +1,10 @@
 """Database triggers that a raw UPDATE meets too, as migration operations for both databases.
 
-`AppendOnly("arena_vote")` refuses UPDATE and DELETE. `Guard(...)` refuses a change while a
-condition on OLD and NEW holds.
+`append_only("arena_vote")` refuses UPDATE, DELETE and TRUNCATE. `Guard(...)` refuses a change while
+a condition on OLD and NEW holds.
+
+A later migration that alters a guarded table must set its guards again: SQLite rebuilds the table
+and forgets its triggers. `tests/test_architecture.py` finds what is missing.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from django.db.migrations.operations.base import Operation
 
 
 class Guard(Operation):
-    """Refuse `event` (INSERT, UPDATE or DELETE) on `table` where the SQL `condition` holds.
+    """Refuse `event` (INSERT, UPDATE, DELETE, TRUNCATE) on `table` where the SQL `condition` holds.
 
-    The condition may name OLD and NEW and hold subqueries; it must be valid in SQLite and
+    TRUNCATE has no condition and no SQLite counterpart. The condition may name OLD and NEW and hold subqueries; it must be valid in SQLite and
     PostgreSQL. Booleans are written as `IS TRUE` / `IS NOT TRUE`.
     """
 
@@ -41,13 +44,15 @@ class Guard(Operation):
     def database_backwards(self, app_label: str, schema_editor: Any, *states: Any) -> None:
         if schema_editor.connection.vendor == "postgresql":
             schema_editor.execute(f"DROP FUNCTION {self.name}() CASCADE", params=None)
-        else:
+        elif self.event != "TRUNCATE":
             schema_editor.execute(f"DROP TRIGGER {self.name}", params=None)
 
     def describe(self) -> str:
         return f"Guard {self.event} on {self.table}: {self.message}"
 
     def _create(self, vendor: str) -> list[str]:
+        if self.event == "TRUNCATE":
+            return self._create_truncate() if vendor == "postgresql" else []
         if vendor == "postgresql":
             row = "OLD" if self.event == "DELETE" else "NEW"
             return [
@@ -63,11 +68,27 @@ class Guard(Operation):
             f"WHEN {self.condition} BEGIN SELECT RAISE(ABORT, '{self.message}'); END"
         ]
 
+    def _create_truncate(self) -> list[str]:
+        return [
+            f"CREATE FUNCTION {self.name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            f"RAISE EXCEPTION '{self.message}' "
+            f"USING ERRCODE = 'integrity_constraint_violation'; END $$",
+            f"CREATE TRIGGER {self.name} BEFORE TRUNCATE ON {self.table} "
+            f"FOR EACH STATEMENT EXECUTE FUNCTION {self.name}()",
+        ]
+
+
+def never_emptied(table: str) -> Guard:
+    """Row triggers do not see TRUNCATE; this one does."""
+    message = f"{table} is never emptied"
+    return Guard(f"{table}_no_truncate", table, "TRUNCATE", message)
+
 
 def append_only(table: str) -> list[Operation]:
-    """Two guards: rows of `table` can be neither changed nor deleted."""
+    """Rows of `table` can be neither changed nor deleted, nor the whole table emptied."""
     message = f"{table} is append-only"
     return [
         Guard(f"{table}_no_update", table, "UPDATE", message),
         Guard(f"{table}_no_delete", table, "DELETE", message),
+        never_emptied(table),
     ]

@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from webapp.core.triggers import Guard, append_only
+from webapp.core.triggers import Guard, append_only, never_emptied
 
 
 class Migration(migrations.Migration):
@@ -16,7 +16,14 @@ class Migration(migrations.Migration):
               "a persona summary never changes; write a new version"),
         Guard("catalog_prompt_fixed", "catalog_prompt", "UPDATE",
               "the text of a prompt never changes",
-              "OLD.text_hash <> NEW.text_hash"),
+              "OLD.text_hash <> NEW.text_hash OR "
+              "CAST(OLD.messages AS text) <> CAST(NEW.messages AS text)"),
+        # Taken out and put back in, a text could be swapped: what was sealed comes back never.
+        Guard("catalog_answertext_no_return", "catalog_answertext", "INSERT",
+              "the text of a sealed answer cannot be put back",
+              "EXISTS (SELECT 1 FROM catalog_seal s WHERE s.answer_id = NEW.answer_id)"),
+        never_emptied("catalog_answertext"),
+        never_emptied("catalog_seal"),
         Guard("catalog_prompt_holdout", "catalog_prompt", "UPDATE",
               "a holdout prompt stays holdout",
               "OLD.split = 'holdout' AND NEW.split <> 'holdout'"),

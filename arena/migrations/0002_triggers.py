@@ -95,13 +95,14 @@ class Migration(migrations.Migration):
         # What was counted stays what it was.
         Guard("arena_assignment_counted", "arena_assignment", "UPDATE",
               "the votes of the round are counted",
-              "(OLD.state <> NEW.state OR OLD.head_id IS DISTINCT FROM NEW.head_id OR "
+              "((OLD.state <> NEW.state AND (OLD.state = 'voted' OR NEW.state = 'voted')) OR "
+              "OLD.head_id IS DISTINCT FROM NEW.head_id OR "
               "OLD.rater_id <> NEW.rater_id OR OLD.battle_id <> NEW.battle_id) AND EXISTS "
               "(SELECT 1 FROM arena_round r WHERE r.id = OLD.round_id AND r.closed_at IS NOT NULL)"),
         Guard("arena_assignment_kept", "arena_assignment", "DELETE",
               "the votes of the round are counted",
-              "EXISTS (SELECT 1 FROM arena_round r WHERE r.id = OLD.round_id "
-              "AND r.closed_at IS NOT NULL)"),
+              "OLD.state = 'voted' AND EXISTS (SELECT 1 FROM arena_round r "
+              "WHERE r.id = OLD.round_id AND r.closed_at IS NOT NULL)"),
         # The summary that raters were shown can be erased, never put back.
         Guard("catalog_personatext_no_return", "catalog_personatext", "INSERT",
               "the summary of a sealed context cannot be put back",

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -108,30 +109,39 @@ def _make_entries(round_: Round, contexts: list[Context]) -> list[Entry]:
 def _free_answers(
     round_: Round, contexts: list[Context], contestants: list[int]
 ) -> dict[AnswerKey, Answer]:
-    """The first draw of each slot that no other round holds and whose text was not erased."""
+    """The first draw of each slot whose text was not erased and is in no other round's hands.
+
+    A seal covers the text, whoever's answer it stands on: a published mapping would unblind its
+    return (V5). Within the round equal texts are a matter of the duplicate rule.
+    """
     versions = {context.persona_version_id for context in contexts}
+    elsewhere = _seals_elsewhere(round_).filter(answer__text_sha256=OuterRef("text_sha256"))
     rows = (
         Answer.objects.filter(
+            ~Exists(elsewhere),
             contestant__in=contestants,
             prompt__in={context.prompt_id for context in contexts},
             body__isnull=False,
         )
-        .select_related("body", "seal")
+        .select_related("body")
         .order_by("draw", "pk")
     )
     found: dict[AnswerKey, Answer] = {}
     for row in rows:
-        if row.persona_version_id is not None and row.persona_version_id not in versions:
-            continue
-        seal = getattr(row, "seal", None)
-        if seal is None or seal.holder == holder(round_):
+        if row.persona_version_id is None or row.persona_version_id in versions:
             found.setdefault((row.contestant_id, row.prompt_id, row.persona_version_id), row)
     return found
 
 
+def _seals_elsewhere(round_: Round) -> QuerySet[Seal]:
+    """Seals of other rounds, live or released."""
+    return Seal.objects.exclude(holder=holder(round_))
+
+
 def _seal(round_: Round, answers: Iterable[int]) -> None:
-    """Write the seals; an answer enters one round only (V5)."""
+    """Write the seals; a text enters one round only (V5)."""
     wanted = set(answers)
+    _check_texts_are_free(round_, wanted)
     own = set(
         Seal.objects.filter(answer__in=wanted, holder=holder(round_)).values_list(
             "answer_id", flat=True
@@ -143,10 +153,23 @@ def _seal(round_: Round, answers: Iterable[int]) -> None:
                 Seal(answer_id=answer, holder=holder(round_)) for answer in sorted(wanted - own)
             )
     except IntegrityError as error:
-        raise Refused(
-            _("Another round took some of these answers at the same time. Screen again."),
-            code="answer_taken",
-        ) from error
+        raise _taken() from error
+
+
+def _check_texts_are_free(round_: Round, answers: set[int]) -> None:
+    """Hold all answers with these texts, so that two rounds never take one text at once."""
+    digests = Answer.objects.filter(pk__in=answers).values("text_sha256")
+    rows = Answer.objects.select_for_update(no_key=True).filter(text_sha256__in=digests)
+    list(rows.order_by("pk").values_list("pk", flat=True))  # takes the locks, in one order
+    if _seals_elsewhere(round_).filter(answer__text_sha256__in=digests).exists():
+        raise _taken()
+
+
+def _taken() -> Refused:
+    return Refused(
+        _("Another round took some of these answers at the same time. Screen again."),
+        code="answer_taken",
+    )
 
 
 def _screen(round_: Round, entries: list[Entry], screener: Screener) -> None:

@@ -101,7 +101,10 @@ def _with_fresh_prompts(
     for c, contestant in enumerate(world.contestants):
         for p, persona in enumerate(world.personas):
             for q, prompt in enumerate(prompts):
-                make_answer(contestant, prompt, persona.versions.get(), text(c, p, 10 * n + q))
+                version, said = persona.versions.get(), text(c, p, 10 * n + q)
+                make_answer(contestant, prompt, version, said)
+                if make is not draft_round:  # a further draw that no round takes says it again
+                    make_answer(contestant, prompt, version, said, draw=1)
     changes = {
         "prompts": [prompt.pk for prompt in prompts],
         "planned_votes": 8,
@@ -217,7 +220,30 @@ def posts(client: Client, world: World, states: list[Round]) -> dict[str, str]:
             answers[url] = _clean(client.post(url, {"reason": ""}, follow=True).content)
     for name, text in (("equal", None), ("different", "Something else entirely.")):
         answers[name] = _probe(client, world, text)
+    for contestant in world.contestants:
+        answers[f"answers of {contestant.pk}"] = _read_answers(client, contestant.pk)
     return answers
+
+
+ARTICLE = re.compile(r"<article.*?</article>", re.DOTALL)
+UNSEALED = ("Question number", "Round 0,")  # in no round, or in a draft only
+
+
+def _read_answers(client: Client, contestant: int) -> str:
+    """All answers that an administrator may read with their maker, without those never sealed."""
+    url = reverse("catalog:contestant_answers", args=[contestant])
+    pages, number = [], 1
+    while True:
+        response = client.post(url, {"page": number})
+        pages.append(_clean(response.content))
+        if not response.context["page"].has_next():
+            break
+        number += 1
+
+    def unsealed(article: re.Match[str]) -> str:
+        return "" if any(f">{name}" in article[0] for name in UNSEALED) else article[0]
+
+    return "\n".join(ARTICLE.sub(unsealed, page) for page in pages)
 
 
 def _probe(client: Client, world: World, text: str | None) -> str:

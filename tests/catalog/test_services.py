@@ -147,11 +147,21 @@ def test_a_sealed_slot_never_says_whether_a_text_is_the_same(alice: User) -> Non
     assert write("One.") == [Outcome.KNOWN, Outcome.CONFLICT]
 
 
-def test_free_answers_were_never_in_a_round() -> None:
+def test_a_seal_hides_its_text_under_every_contestant_and_draw() -> None:
     free, held = make_answer("One."), make_answer("Two.", draw=1)
-    seal(held)
-    assert list(selectors.free_answers()) == [free]
-    assert [t.answer_id for t in selectors.readable_texts(free.contestant)] == [free.pk]
+    make_answer("Two.", draw=2)
+    other = make_answer("Two.", contestant=make_contestant("quarry"))
+    sealed = seal(held)
+
+    def readable(answer: Answer) -> list[str]:
+        return [row.text for row in selectors.readable_texts(answer.contestant)]
+
+    assert readable(free) == ["One."]
+    assert readable(other) == []
+    sealed.released_at = sealed.sealed_at
+    sealed.save()
+    assert readable(free) == ["One.", "Two.", "Two."]
+    assert readable(other) == ["Two."]
 
 
 @pytest.mark.parametrize(

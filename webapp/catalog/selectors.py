@@ -146,8 +146,13 @@ class ReadableAnswer:
 
 
 def readable_texts(contestant: Contestant) -> QuerySet[AnswerText]:
-    """Texts of a contestant that are under no live seal."""
-    sealed = Seal.objects.filter(answer=OuterRef("pk"), released_at=None)
+    """Texts of a contestant that are under no live seal, whoever's answer it is that is sealed.
+
+    A further draw may repeat a sealed text: beside a contestant it would name the maker (V1).
+    """
+    sealed = Seal.objects.filter(
+        answer__text_sha256=OuterRef("answer__text_sha256"), released_at=None
+    )
     return (
         AnswerText.objects.filter(~Exists(sealed), answer__contestant=contestant)
         .select_related("answer__prompt", "answer__persona_version__text")

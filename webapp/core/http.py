@@ -34,3 +34,10 @@ def safe_next(request: HttpRequest, default: str) -> str:
 
 def go_back(request: HttpRequest, default: str) -> HttpResponse:
     return redirect(safe_next(request, default))
+
+
+def whole_number(text: str | None) -> int | None:
+    """The number that a query names: at most 18 ASCII digits. None for anything else."""
+    if text and text.isascii() and text.isdigit() and len(text) <= 18:
+        return int(text)
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 from django.contrib import messages
@@ -21,7 +22,7 @@ from webapp.accounts.enums import Role
 from webapp.accounts.models import User
 from webapp.accounts.services import save_preferences
 from webapp.core.errors import Forbidden, InvalidInput, PalateError, Refused
-from webapp.core.http import is_htmx
+from webapp.core.http import is_htmx, whole_number
 
 voters = roles(Role.RATER, Role.ANNOTATOR)
 RECEIPT_SHOWN = 16
@@ -34,7 +35,7 @@ def vote(request: HttpRequest) -> HttpResponse:
     """Show the current battle; take a vote and go on with the next."""
     if request.method == "POST":
         return _cast(request)
-    return _ballot_page(request, _chosen_round(request))
+    return _open_page(request)
 
 
 def _cast(request: HttpRequest) -> HttpResponse:
@@ -83,17 +84,23 @@ def _next(request: HttpRequest, round_: Round, receipt: str = "") -> HttpRespons
     return _ballot_page(request, round_, receipt=receipt)
 
 
-def _chosen_round(request: HttpRequest) -> Round | None:
-    rounds = select.open_rounds_for(request.user)
+def _open_page(request: HttpRequest) -> HttpResponse:
+    """The round that was asked for, else the oldest open one in which something is left."""
+    rounds = list(select.open_rounds_for(request.user))
     wanted = request.GET.get("round", "")
-    if wanted.isdigit():
-        return rounds.filter(pk=int(wanted)).first()
-    return rounds.first()
+    if wanted:
+        number = whole_number(wanted)
+        asked = [row for row in rounds if row.pk == number]
+        return _ballot_page(request, asked[0], rounds) if asked else _nothing(request, "closed")
+    for round_ in rounds[:-1]:
+        if leases.current_ballot(user=request.user, round_=round_) is not None:
+            return _ballot_page(request, round_, rounds)
+    return _ballot_page(request, rounds[-1], rounds) if rounds else _nothing(request, "not_invited")
 
 
-def _ballot_page(request: HttpRequest, round_: Round | None, receipt: str = "") -> HttpResponse:
-    if round_ is None:
-        return _nothing(request, "not_invited")
+def _ballot_page(
+    request: HttpRequest, round_: Round, rounds: Sequence[Round] = (), receipt: str = ""
+) -> HttpResponse:
     try:
         served = leases.serve(user=request.user, round_=round_)
     except Refused:
@@ -102,6 +109,7 @@ def _ballot_page(request: HttpRequest, round_: Round | None, receipt: str = "") 
         return _nothing(request, "nothing_left", round_=round_)
     axes = select.axes_of_seat(served.seat, round_)
     context = _ballot_context(request, served.assignment, axes, receipt=receipt)
+    context["rounds"] = [(row, row.pk == round_.pk) for row in rounds] if len(rounds) > 1 else []
     return _render(request, context)
 
 
@@ -148,7 +156,9 @@ def _nothing(
     status: int = 200,
 ) -> HttpResponse:
     recent = select.own_votes(request.user, round_)[:20]
+    others = [row for row in select.open_rounds_for(request.user) if row != round_]
     context = {
+        "rounds": others,
         "reason": reason,
         "error": error,
         "progress": select.progress_of(request.user, round_) if round_ else None,
@@ -161,12 +171,13 @@ def _nothing(
 @voters
 @require_POST
 def undo(request: HttpRequest) -> HttpResponse:
-    """Take the last vote back; its battle comes again."""
-    round_ = select.round_to_undo(request.user, request.POST.get("last", ""))
+    """Take back the vote that the page named as the last one; its battle comes again."""
+    last = request.POST.get("last", "")
+    round_ = select.round_to_undo(request.user, last) if last else None
     if round_ is None:
         return redirect("arena:vote")
     try:
-        votes.undo_vote(user=request.user, round_=round_, token=request.POST.get("last", ""))
+        votes.undo_vote(user=request.user, round_=round_, token=last)
     except Refused:
         return _nothing(request, "closed", round_=round_, status=409)
     return _next(request, round_)

@@ -5,6 +5,7 @@
 (() => {
   const IDLE_MS = 60_000, AWAY_MS = 300_000, BEAT_MS = 60_000, RETRY_S = [1, 2, 4, 8, 15, 30];
   const DRAFT = "palate:draft:", DRAFT_DAYS = 7;
+  const KEYBOARD = matchMedia("(hover: hover)").matches; // on a touch screen the focus would scroll
   const DEFAULT_KEYS = { verdicts: "v", undo: "u", skip: "s", diff: "d", help: "?" };
   const DIRECTIONS = { ArrowLeft: "left", ArrowDown: "tie", ArrowRight: "right", ArrowUp: "both_bad" };
 
@@ -342,7 +343,8 @@
       store(() => localStorage.removeItem(DRAFT + here));
     }
     root.replaceWith(document.adoptNode(next));
-    start({ focus: true });
+    start({ focus: KEYBOARD });
+    if (!KEYBOARD) next.scrollIntoView();
   }
 
   function signIn() {
@@ -381,5 +383,5 @@
   window.addEventListener("pagehide", saveDraft);
   window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   setInterval(tick, 1000);
-  start({ focus: matchMedia("(hover: hover)").matches });
+  start({ focus: KEYBOARD });
 })();

@@ -7,12 +7,9 @@ from functools import wraps
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from rest_framework.permissions import BasePermission
-from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from webapp.accounts.enums import Role
-from webapp.accounts.policies import check_role, is_admin
+from webapp.accounts.policies import check_role
 
 View = Callable[..., HttpResponse]
 
@@ -33,10 +30,3 @@ def roles(*allowed: Role) -> Callable[[View], View]:
 
 
 admin_only = roles(Role.ADMIN)
-
-
-class IsAdminRole(BasePermission):
-    """For the API: administrators alone."""
-
-    def has_permission(self, request: Request, view: APIView) -> bool:
-        return is_admin(request.user)

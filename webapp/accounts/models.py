@@ -16,10 +16,6 @@ class User(AbstractUser):
     role = models.CharField(_("role"), max_length=16, choices=Role.choices, default=Role.VIEWER)
     preferences = models.JSONField(default=dict, blank=True)
 
-    @property
-    def is_admin_role(self) -> bool:
-        return self.role == Role.ADMIN
-
 
 class Invitation(models.Model):
     """A link that makes one account with a given role, once, until it expires.

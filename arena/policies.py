@@ -8,8 +8,8 @@ from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from arena.enums import TRANSITIONS, RoundState
-from arena.models import Round, RoundRater
+from arena.enums import TRANSITIONS, AssignmentState, RoundState
+from arena.models import Assignment, Round, RoundRater
 from webapp.accounts.enums import Role
 from webapp.accounts.policies import check_admin, is_admin, may_vote_in_rounds
 from webapp.core.errors import Forbidden, PalateError, Refused
@@ -60,6 +60,16 @@ def check_takes_votes(round_: Round) -> None:
         raise Refused(_("This round takes no votes any more."), code="round_closed")
     if round_.closes_at is not None and round_.closes_at <= timezone.now():
         raise Refused(_("This round takes no votes any more."), code="round_closed")
+
+
+def check_votable(row: Assignment) -> None:
+    """Raise unless this battle may be voted on: shown, voted on before, or let expire."""
+    if row.state == AssignmentState.RESERVED:
+        raise Refused(_("This battle was not shown yet."), code="not_shown")
+    if row.state == AssignmentState.SKIPPED:
+        raise Refused(
+            _("You gave this battle back; it takes no vote of yours any more."), code="skipped"
+        )
 
 
 def check_still_possible(round_: Round) -> None:

@@ -250,6 +250,12 @@ class TokenSerializer(serializers.Serializer[Any]):
     token = serializers.CharField(max_length=64)
 
 
+class UndoSerializer(serializers.Serializer[Any]):
+    token = serializers.CharField(
+        max_length=64, help_text="The token of the ballot whose vote is to be taken back."
+    )
+
+
 class SkipSerializer(TokenSerializer):
     reason = serializers.ChoiceField(choices=SkipReason.choices)
 

@@ -128,16 +128,24 @@ def _receipt(vote: Vote, pseudonym: str) -> dict[str, Any]:
 
 
 class UndoView(RaterView):
-    """Take your last vote of the round back; its battle comes again. 204: there is none."""
+    """Take back your vote on the battle of this token; that battle comes again.
+
+    Sent twice it takes back one vote. 204: there is nothing to take back.
+    """
 
     @extend_schema(
         operation_id="voting_undo",
         parameters=[NUMBER],
-        request=None,
+        request=s.UndoSerializer,
         responses={200: s.BallotSerializer, 204: None, **READ},
     )
     def post(self, request: Request, pk: int) -> Response:
-        return _ballot(votes.undo_vote(user=request.user, round_=_round(pk)))
+        sent = s.UndoSerializer(data=request.data)
+        sent.is_valid(raise_exception=True)
+        round_ = _round(pk)
+        row = votes.undo_vote(user=request.user, round_=round_, token=sent.validated_data["token"])
+        # Served anew, so that a text erased meanwhile does not come back.
+        return _ballot(row and leases.current_ballot(user=request.user, round_=round_))
 
 
 class SkipView(RaterView):

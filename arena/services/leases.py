@@ -11,7 +11,7 @@ from django.db.models import Case, Count, F, IntegerField, Q, Sum, When
 from django.utils import timezone
 
 from arena import policies
-from arena.enums import AssignmentState, RoundState, SkipReason
+from arena.enums import LIVE_STATES, AssignmentState, RoundState, SkipReason
 from arena.matchmaking import choose_side
 from arena.models import Assignment, Battle, Round, RoundRater, Slot
 from arena.selectors.ballots import PARTS, assignment_parts
@@ -96,7 +96,7 @@ def _locked_seat(round_: Round, user: Any) -> RoundRater:
 
 
 def _held(round_: Round, user: Any) -> list[Assignment]:
-    """Live leases, the one shown last first; his own expired ones are given back on the way."""
+    """Live leases, the one shown last first. What expired or was erased is given back."""
     rows = list(
         Assignment.objects.select_related(*PARTS)
         .defer("round__protocol")
@@ -104,10 +104,18 @@ def _held(round_: Round, user: Any) -> list[Assignment]:
         .order_by(F("shown_at").desc(nulls_last=True), "pk")
     )
     now = timezone.now()
-    for row in [row for row in rows if row.expires_at <= now]:
+    for row in [row for row in rows if row.expires_at <= now or _is_erased(row)]:
         _expire(row)
         rows.remove(row)
     return rows
+
+
+def _is_erased(row: Assignment) -> bool:
+    """Whether withdrawn consent took an answer or the summary away since this was leased."""
+    slot = row.slot
+    version = slot.context.persona_version
+    whole = hasattr(slot.x.answer, "body") and hasattr(slot.y.answer, "body")
+    return not whole or (version is not None and not hasattr(version, "text"))
 
 
 def _lease(round_: Round, rater: RoundRater) -> Assignment | None:
@@ -122,7 +130,7 @@ def _lease(round_: Round, rater: RoundRater) -> Assignment | None:
     }
     slot = battles[True].slot
     left_is_x = _side(round_, rater, slot)
-    if left_is_x:
+    if left_is_x:  # `live` was counted by the claim itself
         Slot.objects.filter(pk=slot.pk).update(x_left=F("x_left") + 1)
     created = Assignment.objects.create(
         round=round_,
@@ -143,11 +151,14 @@ def _claim(round_id: int, rater_id: int, met: str) -> int | None:
 
 
 def _side(round_: Round, rater: RoundRater, slot: Slot) -> bool:
-    """Left or right by seed and past allocations, never by verdicts (V4)."""
+    """Left or right by seed and past allocations, never by verdicts (V4).
+
+    What was given back, skipped or expired, counts for neither side: it brings no vote.
+    """
     x, y = slot.x.contestant_id, slot.y.contestant_id
     left, right = _contestant_on(left=True), _contestant_on(left=False)
     counts = (
-        Assignment.objects.filter(round=round_, rater_id=rater.user_id)
+        Assignment.objects.filter(round=round_, rater_id=rater.user_id, state__in=LIVE_STATES)
         .annotate(left=left, right=right)
         .aggregate(
             x_left=Count("pk", filter=Q(left=x)),
@@ -175,7 +186,10 @@ def _contestant_on(*, left: bool) -> Case:
 
 
 def _pair_sides(slot: Slot) -> tuple[int, int]:
-    """How often x's contestant and y's stood left, over all slots of this pair."""
+    """How often x's contestant and y's stand left in live battles, over all slots of this pair.
+
+    The slot in hand is claimed already, without a side yet: it must not count as a right.
+    """
     x, y = slot.x.contestant_id, slot.y.contestant_id
     forward = Q(x__contestant_id=x, y__contestant_id=y)
     backward = Q(x__contestant_id=y, y__contestant_id=x)
@@ -186,7 +200,7 @@ def _pair_sides(slot: Slot) -> tuple[int, int]:
         left_back=Sum("x_left", filter=backward, default=0),
     )
     on_left = sums["left"] + sums["served_back"] - sums["left_back"]
-    return on_left, sums["served"] + sums["served_back"] - on_left
+    return on_left, sums["served"] - 1 + sums["served_back"] - on_left
 
 
 def _own_expired(round_: Round, rater: RoundRater) -> Assignment | None:
@@ -197,19 +211,29 @@ def _own_expired(round_: Round, rater: RoundRater) -> Assignment | None:
             rater_id=rater.user_id,
             state=AssignmentState.EXPIRED,
             slot__live__lt=F("slot__target"),
+            slot__x__answer__body__isnull=False,
+            slot__y__answer__body__isnull=False,
         )
+        .filter(
+            Q(slot__context__persona_version=None)
+            | Q(slot__context__persona_version__text__isnull=False)
+        )
+        .select_related("battle")
         .order_by("pk")
         .first()
     )
-    if row is None or not _take_again(row.slot_id):
+    if row is None or not count_live(row, 1, live__lt=F("target")):
         return None
     row.state, row.expires_at = AssignmentState.RESERVED, expiry(round_)
     row.save(update_fields=["state", "expires_at"])
     return assignment_parts(row.pk)
 
 
-def _take_again(slot_id: int) -> bool:
-    return bool(Slot.objects.filter(pk=slot_id, live__lt=F("target")).update(live=F("live") + 1))
+def count_live(row: Assignment, change: int, **only_if: Any) -> bool:
+    """Count a battle into its slot (1) or out of it (-1), together with its side."""
+    left = change if row.battle.left_is_x else 0
+    slots = Slot.objects.filter(pk=row.slot_id, **only_if)
+    return bool(slots.update(live=F("live") + change, x_left=F("x_left") + left))
 
 
 def _show(assignment: Assignment, round_: Round) -> Assignment:
@@ -265,7 +289,7 @@ def _expire(row: Assignment) -> None:
     """Free the slot. What was never shown leaves no trace, what was shown may be sent late."""
     if row.state == AssignmentState.RESERVED and row.shown_at is None:
         if Assignment.objects.filter(pk=row.pk, state=row.state).delete()[0]:
-            _free(row)
+            count_live(row, -1)
     else:
         _release(row, AssignmentState.EXPIRED)
 
@@ -273,21 +297,15 @@ def _expire(row: Assignment) -> None:
 def _release(row: Assignment, state: str, **columns: Any) -> None:
     changed = Assignment.objects.filter(pk=row.pk, state__in=HELD).update(state=state, **columns)
     if changed:
-        Slot.objects.filter(pk=row.slot_id).update(live=F("live") - 1)
-
-
-def _free(row: Assignment) -> None:
-    columns: dict[str, Any] = {"live": F("live") - 1}
-    if Battle.objects.filter(pk=row.battle_id, left_is_x=True).exists():
-        columns["x_left"] = F("x_left") - 1
-    Slot.objects.filter(pk=row.slot_id).update(**columns)
+        count_live(row, -1)
 
 
 def sweep_expired(round_: Round) -> int:
     """Give back every lease that ran out. Number of slots freed."""
     with transaction.atomic():
         rows = list(
-            Assignment.objects.select_for_update(skip_locked=True)
+            Assignment.objects.select_for_update(skip_locked=True, of=("self",))
+            .select_related("battle")
             .filter(round=round_, state__in=HELD, expires_at__lte=timezone.now())
             .order_by("pk")
         )

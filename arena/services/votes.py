@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from arena import policies
 from arena.blinding import VoteRecord, vote_nonce, vote_receipt
 from arena.enums import AssignmentState, Tag, Verdict
-from arena.models import Assignment, Round, RoundRater, Slot, Vote
+from arena.models import Assignment, Round, RoundRater, Vote
 from arena.protocol import round_key
-from arena.selectors.ballots import last_voted_token
-from arena.services.leases import expiry
-from webapp.core.errors import Forbidden, InvalidInput, Refused
+from arena.services.leases import count_live, expiry
+from webapp.core.errors import Forbidden, InvalidInput
 
 COMMENT_LIMIT = 2000
 ACTIVE_LIMIT_MS = 4 * 3600 * 1000
@@ -38,10 +37,11 @@ def cast_vote(*, user: Any, token: str, ballot: Ballot) -> Vote:
     """Record a vote. The same ballot sent again returns the same vote; another one is a revision.
 
     A vote after the lease ran out is kept and marked late. Raises InvalidInput naming the axis
-    that lacks a verdict, Refused when the round takes no votes.
+    that lacks a verdict, Refused when the round takes no votes or the battle was given back.
     """
     with transaction.atomic():
         row = _locked_assignment(user, token)
+        policies.check_votable(row)
         _check_ballot(row, ballot)
         head = row.head
         if head is not None and not head.is_undo and _same(head, ballot):
@@ -50,23 +50,24 @@ def cast_vote(*, user: Any, token: str, ballot: Ballot) -> Vote:
         return _append(row, ballot, late=late or bool(head and head.late))
 
 
-def undo_vote(*, user: Any, round_: Round, token: str = "") -> Assignment | None:
-    """Take back a vote; the rater gets that battle again. None: there is nothing to undo.
+def undo_vote(*, user: Any, round_: Round, token: str) -> Assignment | None:
+    """Take back the vote on the battle with this token; the rater gets that battle again.
 
-    `token` names the battle whose vote was the last one when the button was drawn, so that a
-    double click takes back one vote and not two; without it the last vote is meant.
+    Sent twice it takes back one vote. None: there is nothing to take back.
     """
     policies.check_vote(user, round_)
-    token = token or last_voted_token(user, round_)
+    if not token:
+        return None
     with transaction.atomic():
-        row = _locked_assignment(user, token) if token else None
-        if row is None or row.state != AssignmentState.VOTED:
-            return row
-        _append(row, Ballot({}), late=False)
-        row.state, row.expires_at = AssignmentState.SHOWN, expiry(round_)
-        row.shown_at = timezone.now()
-        row.save(update_fields=["state", "expires_at", "shown_at"])
-    return row
+        row = _locked_assignment(user, token)
+        if row.round_id != round_.pk:
+            raise not_yours()
+        if row.state == AssignmentState.VOTED and row.head is not None:
+            _append(row, Ballot({}), late=row.head.late)  # a late vote stays late when given anew
+            row.state, row.expires_at = AssignmentState.SHOWN, expiry(round_)
+            row.shown_at = timezone.now()
+            row.save(update_fields=["state", "expires_at", "shown_at"])
+    return row if row.state == AssignmentState.SHOWN else None
 
 
 def save_draft(*, user: Any, token: str, draft: Mapping[str, Any]) -> None:
@@ -97,7 +98,7 @@ def _locked_assignment(user: Any, token: str) -> Assignment:
         cursor.execute(_LOCK.format(lock=lock), [token, user.pk])
         found = cursor.fetchone()
     if found is None:
-        raise Forbidden(_("This battle was not given to you."), code="not_yours")
+        raise not_yours()
     row = (
         Assignment.objects.select_related(
             "head", "battle", "round", "slot__context__persona_version__persona"
@@ -107,9 +108,11 @@ def _locked_assignment(user: Any, token: str) -> Assignment:
         .get(pk=found[0])
     )
     policies.check_takes_votes(row.round)
-    if row.state == AssignmentState.RESERVED:
-        raise Refused(_("This battle was not shown yet."), code="not_shown")
     return row
+
+
+def not_yours() -> Forbidden:
+    return Forbidden(_("This battle was not given to you."), code="not_yours")
 
 
 def _check_ballot(row: Assignment, ballot: Ballot) -> None:
@@ -141,7 +144,7 @@ def _take_slot(row: Assignment) -> bool:
     """Make sure that the vote stands on a counted slot. True: the lease had run out (late)."""
     if row.state in (AssignmentState.VOTED, AssignmentState.SHOWN):
         return row.state == AssignmentState.SHOWN and row.expires_at <= timezone.now()
-    Slot.objects.filter(pk=row.slot_id).update(live=F("live") + 1)
+    count_live(row, 1)
     return True
 
 

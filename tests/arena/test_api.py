@@ -214,7 +214,10 @@ def test_a_rater_votes_undoes_and_skips_by_program(world: World) -> None:
     assert receipt == again
     assert receipt["commitment"] == round_.commitment
     assert Vote.objects.count() == 1
-    back = client.post(url("undo", round_.pk)).json()
+    assert client.post(url("undo", round_.pk), {}, format="json").status_code == 400
+    body = {"token": ballot["token"]}
+    back = client.post(url("undo", round_.pk), body, format="json").json()
+    assert client.post(url("undo", round_.pk), body, format="json").json()["token"] == back["token"]
     assert back["token"] == ballot["token"]
     assert Vote.objects.count() == 2
     skip = {"token": back["token"], "reason": "unsure"}

@@ -134,7 +134,7 @@ def test_undo_and_vote_at_once_leave_one_head() -> None:
     ballot = votes.Ballot(left_is_better(row))
     votes.cast_vote(user=rater, token=row.token, ballot=ballot)
     at_once(
-        [lambda: votes.undo_vote(user=rater, round_=round_)] * 3
+        [lambda: votes.undo_vote(user=rater, round_=round_, token=row.token)] * 3
         + [lambda: votes.cast_vote(user=rater, token=row.token, ballot=ballot)] * 3
     )
     row.refresh_from_db()

@@ -48,6 +48,12 @@ def cast(client: Client, token: str, htmx: bool = False, **data: Any) -> Any:
     return client.post(reverse("arena:vote"), body, headers=headers)
 
 
+def undo(client: Client) -> Any:
+    """Press the button of the page."""
+    last = client.get(reverse("arena:vote")).context["progress"].last
+    return client.post(reverse("arena:undo"), {"last": last}, headers={"HX-Request": "true"})
+
+
 def test_a_vote_is_recorded_and_the_next_battle_follows(world: World, round_: Round) -> None:
     client = browser(world.raters[0])
     token = current_token(client)
@@ -113,7 +119,7 @@ def test_undo_brings_the_battle_back_and_keeps_the_history(world: World, round_:
     client = browser(world.raters[0])
     token = current_token(client)
     cast(client, token)
-    response = client.post(reverse("arena:undo"), headers={"HX-Request": "true"})
+    response = undo(client)
     assert response.context["pair"].token == token
     assert [vote.is_undo for vote in Vote.objects.order_by("revision")] == [False, True]
     cast(client, token, quality="tie", personalization="tie")
@@ -127,7 +133,7 @@ def test_undo_goes_back_over_several_votes(world: World, round_: Round) -> None:
         tokens.append(current_token(client))
         cast(client, tokens[-1])
     for token in reversed(tokens):
-        response = client.post(reverse("arena:undo"), headers={"HX-Request": "true"})
+        response = undo(client)
         assert response.context["pair"].token == token
 
 
@@ -260,3 +266,23 @@ def test_a_comment_that_is_too_long_is_refused_with_the_count(world: World, roun
         votes.cast_vote(
             user=world.raters[0], token=token, ballot=votes.Ballot(BOTH, comment="x" * 2001)
         )
+
+
+def test_a_rater_of_two_rounds_sees_both_and_goes_on_where_something_is_left(world: World) -> None:
+    first = open_round(world, prompts=[world.prompts[0].pk], planned_votes=2, name="First")
+    second = open_round(world, prompts=[world.prompts[1].pk], planned_votes=2, name="Second")
+    client = browser(world.raters[0])
+    page = client.get(reverse("arena:vote"))
+    assert [row for row, _current in page.context["rounds"]] == [first, second]
+    for _ in range(2):
+        cast(client, current_token(client))
+    assert client.get(reverse("arena:vote")).context["rounds"][1][1]
+    done = client.get(reverse("arena:vote"), {"round": first.pk})
+    assert done.context["reason"] == "nothing_left"
+    assert done.context["rounds"] == [second]
+
+
+def test_before_the_first_vote_the_target_is_ones_share(world: World) -> None:
+    open_round(world, planned_votes=12)
+    progress = browser(world.raters[0]).get(reverse("arena:vote")).context["progress"]
+    assert (progress.done, progress.target) == (0, 4)

@@ -156,7 +156,9 @@ def verify_inclusion(
 class SealedBattle:
     """One battle as the leaf commits to it. Ids are the random public ones, never row numbers.
 
-    ``kind`` is "rotating" or "holdout"; the hashes are of the texts as displayed (masked).
+    ``kind`` is "rotating" or "holdout"; ``sha256_x`` and ``sha256_y`` are of the texts as displayed
+    (masked), ``prompt_sha256`` is of the canonical JSON of the question's turns, ``summary_sha256``
+    of the persona summary ("" without one).
     """
 
     battle: str
@@ -168,6 +170,8 @@ class SealedBattle:
     left_is_x: bool
     sha256_x: str
     sha256_y: str
+    prompt_sha256: str
+    summary_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,8 @@ class VoteRecord:
     """One revision of one rater's vote, as its receipt commits to it.
 
     ``verdicts`` maps axis to "left", "right", "tie" or "both_bad"; empty means taken back.
-    ``revision`` counts from 1 per battle and rater. ``nonce`` is hex.
+    ``revision`` counts from 1 per battle and rater. ``left_sha256`` and ``right_sha256`` are of the
+    two texts as displayed. ``nonce`` is hex.
     """
 
     round: str
@@ -254,6 +259,8 @@ class VoteRecord:
     rater: str
     revision: int
     verdicts: Mapping[str, str]
+    left_sha256: str
+    right_sha256: str
     nonce: str
 
 

@@ -6,26 +6,31 @@ Format ``palate-bundle`` version 1, a zip of these UTF-8 files ("canonical" = RF
 floats: sorted keys, no spaces; a .jsonl has one canonical object and a newline per line):
 
 ``protocol.json``    canonical, byte for byte what the commitment covers. Needed keys: "round"
-                     (text), "contestants" (list of texts, or of objects with "id"), "axes" (list
-                     of texts). Weights and the rest of the pre-registration are free-form.
+                     (text), "contestants" (list of different texts, or of objects with "id"),
+                     "axes" (list of texts), "raters" (list of pseudonyms). Weights and the rest of
+                     the pre-registration are free-form.
 ``allocation.jsonl`` one line per battle, in leaf order: battle, context, stratum, kind ("rotating"
-                     or "holdout"), x, y, left_is_x, sha256_x, sha256_y, leaf (its number from 0).
-                     The leaf is the canonical line without "leaf" and with "nonce" =
-                     hex(HMAC-SHA256(salt, battle)). Hashes are of the texts as displayed.
+                     or "holdout"), x, y, left_is_x, sha256_x, sha256_y, prompt_sha256,
+                     summary_sha256 ("" without a persona), leaf (its number from 0). The leaf is
+                     the canonical line without "leaf" and with "nonce" =
+                     hex(HMAC-SHA256(salt, battle)). x and y are hashed as displayed, the question
+                     as canonical [{content, role}, ...].
 ``texts.jsonl``      {sha256, text} of every text of the rotating contexts, sorted by hash, each
                      once; none that only holdout contexts show.
 ``votes.jsonl``      every revision of every vote by a rater who is not the persona's owner, sorted
                      by (battle, rater, revision): battle, rater (pseudonym), revision (from 1),
-                     verdicts ({axis: left | right | tie | both_bad}; {} = taken back), nonce,
-                     receipt. Receipt = SHA-256 of the canonical {round, battle, rater, revision,
-                     verdicts, nonce}.
+                     verdicts ({axis: left | right | tie | both_bad}; {} = taken back), left_sha256
+                     and right_sha256 (of the texts as displayed), nonce, receipt. Receipt =
+                     SHA-256 of the canonical {round, battle, rater, revision, verdicts,
+                     left_sha256, right_sha256, nonce}.
 ``owner_votes.json`` votes of personas' owners, in aggregate only: "receipts" (all revisions,
                      sorted, no battle) and "counts": [{x, y, axis, verdict: x | y | tie |
                      both_bad, n}] over the standing votes, x before y by name.
 ``manifest.json``    format, version, round, salt (hex), root, commitment, vote_digest (Merkle root
                      over the sorted receipts of both vote files), counts {battles, texts, votes,
                      raters, owner_receipts}, erased (hashes of rotating texts that are gone because
-                     consent was withdrawn; their hashes stay in the allocation).
+                     consent was withdrawn; their hashes stay in the allocation), audit ({n, hash}
+                     of the audit line that records the unsealing, or null).
 
 Merkle trees are those of RFC 6962; commitment = SHA-256 of canonical {format:
 "palate-commitment-1", protocol_sha256, root}. There are no persona summaries, prompts, user ids,
@@ -74,30 +79,34 @@ class BundleInput:
     """Everything that a bundle is made of. ``texts`` maps a displayed text's hash to the text.
 
     ``texts`` may hold those of holdout contexts too: they are left out. ``commitment`` is the one
-    stored at opening; building refuses to publish anything that does not lead to it.
+    stored at opening and ``vote_digest`` the one stored at closing; building refuses to publish
+    anything that does not lead to them. ``audit`` is number and hash of the line of the unsealing.
     """
 
     protocol: Mapping[str, object]
     battles: Sequence[SealedBattle]
     salt: bytes
     commitment: str
+    vote_digest: str
     votes: Sequence[BundleVote]
     texts: Mapping[str, str]
     erased: frozenset[str] = frozenset()
+    audit: tuple[int, str] | None = None
 
 
 def build_bundle(source: BundleInput) -> Iterator[tuple[str, bytes]]:
     """Yield (file name, content) of the bundle; the same input gives the same bytes.
 
-    Raises BundleError when the commitment does not fit, a text is missing or altered, or a vote
-    is on a foreign battle or of another round.
+    Raises BundleError when commitment or vote digest do not fit, a text is missing or altered, or a
+    vote is on a foreign battle, of another round, by a rater that the protocol does not list, or on
+    other texts than those of its battle.
     """
     check_protocol(source.protocol)
     seal = seal_allocation(source.protocol, source.battles, source.salt)
     if seal.commitment != source.commitment:
         raise BundleError("protocol, allocation and salt do not lead to the stored commitment")
     battles = in_leaf_order(source.battles)
-    _check_votes(source, {battle.battle for battle in battles})
+    _check_votes(source, {battle.battle: battle for battle in battles})
     open_votes = [vote.record for vote in source.votes if not vote.owner]
     owner_votes = [vote.record for vote in source.votes if vote.owner]
     texts = _rotating_texts(battles, source)
@@ -113,7 +122,7 @@ def build_bundle(source: BundleInput) -> Iterator[tuple[str, bytes]]:
         "salt": source.salt.hex(),
         "root": seal.root,
         "commitment": seal.commitment,
-        "vote_digest": vote_digest(vote_receipt(vote.record) for vote in source.votes),
+        "vote_digest": source.vote_digest,
         "counts": {
             "battles": len(battles),
             "texts": len(texts),
@@ -122,6 +131,7 @@ def build_bundle(source: BundleInput) -> Iterator[tuple[str, bytes]]:
             "owner_receipts": len(owner_votes),
         },
         "erased": sorted(_wanted_texts(battles) & source.erased - set(texts)),
+        "audit": {"n": source.audit[0], "hash": source.audit[1]} if source.audit else None,
     }
     yield "manifest.json", canonical_json(manifest)
 
@@ -140,12 +150,15 @@ def check_protocol(protocol: Mapping[str, object]) -> None:
         listed = [item.get("id") if isinstance(item, Mapping) else item for item in listed]
     if not _are_texts(listed):
         raise BundleError("the protocol needs texts, or objects with 'id', in 'contestants'")
+    if not _are_texts(protocol.get("raters")):
+        raise BundleError("the protocol needs a list of pseudonyms in 'raters'")
 
 
 def _are_texts(value: object) -> bool:
+    """Whether ``value`` lists texts, at least one and none twice."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         return False
-    return len(value) > 0 and all(isinstance(item, str) for item in value)
+    return all(isinstance(item, str) for item in value) and 0 < len(value) == len(set(value))
 
 
 def write_zip(files: Iterable[tuple[str, bytes]], target: BinaryIO) -> None:
@@ -162,12 +175,28 @@ def _lines(rows: Iterable[Mapping[str, object]]) -> bytes:
     return b"".join(canonical_json(row) + b"\n" for row in rows)
 
 
-def _check_votes(source: BundleInput, battles: set[str]) -> None:
-    for vote in source.votes:
-        if vote.record.battle not in battles:
-            raise BundleError(f"a vote is on battle {vote.record.battle}, which is not allocated")
-        if vote.record.round != source.protocol["round"]:
-            raise BundleError(f"a vote on battle {vote.record.battle} is of another round")
+def _check_votes(source: BundleInput, battles: Mapping[str, SealedBattle]) -> None:
+    raters = source.protocol["raters"]
+    assert isinstance(raters, Sequence), "check_protocol has looked"
+    listed = set(raters)
+    for record in (vote.record for vote in source.votes):
+        battle = battles.get(record.battle)
+        if battle is None:
+            raise BundleError(f"a vote is on battle {record.battle}, which is not allocated")
+        if record.round != source.protocol["round"]:
+            raise BundleError(f"a vote on battle {record.battle} is of another round")
+        if record.rater not in listed:
+            raise BundleError(f"a vote on battle {record.battle} is by a rater that is not listed")
+        if (record.left_sha256, record.right_sha256) != displayed(battle):
+            raise BundleError(f"a vote on battle {record.battle} is on other texts than its own")
+    if vote_digest(vote_receipt(vote.record) for vote in source.votes) != source.vote_digest:
+        raise BundleError("the votes do not lead to the stored vote digest")
+
+
+def displayed(battle: SealedBattle) -> tuple[str, str]:
+    """Return the hashes of the two texts, left first."""
+    x, y = battle.sha256_x, battle.sha256_y
+    return (x, y) if battle.left_is_x else (y, x)
 
 
 def _wanted_texts(battles: Iterable[SealedBattle]) -> set[str]:
@@ -196,6 +225,8 @@ def _vote_line(record: VoteRecord) -> dict[str, object]:
         "rater": record.rater,
         "revision": record.revision,
         "verdicts": dict(record.verdicts),
+        "left_sha256": record.left_sha256,
+        "right_sha256": record.right_sha256,
         "nonce": record.nonce,
         "receipt": vote_receipt(record),
     }

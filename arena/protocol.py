@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, Q, QuerySet
 
 from arena.models import Context, Entry, Round
 
@@ -23,7 +23,7 @@ def protocol_of(round_: Round) -> dict[str, Any]:
         "name": round_.name,
         "simulated": round_.simulated,
         "contestants": contestants,
-        "raters": round_.round_raters.count(),
+        "raters": sorted(round_.round_raters.values_list("pseudonym", flat=True)),
         "contexts": _contexts(round_),
         "strata": {
             "features": list(round_.stratum_features),
@@ -62,8 +62,15 @@ def rating_spec(round_: Round) -> dict[str, Any]:
     }
 
 
+def comparable_contexts(round_: Round) -> QuerySet[Context]:
+    """Contexts of a screened round with two usable entries or more: the others have no battle."""
+    usable = Count("entries", filter=Q(entries__excluded_by="", entries__screened=True))
+    rows = Context.objects.filter(round=round_).annotate(usable=usable).filter(usable__gte=2)
+    return Context.objects.filter(pk__in=rows.values("pk"))
+
+
 def _contexts(round_: Round) -> dict[str, Any]:
-    rows = Context.objects.filter(round=round_)
+    rows = comparable_contexts(round_)
     strata = rows.values("stratum").annotate(n=Count("pk")).order_by("stratum")
     return {
         "total": rows.count(),

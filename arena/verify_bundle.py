@@ -26,13 +26,9 @@ from collections.abc import Iterator
 from typing import Any
 
 FILES = (
-    "manifest.json",
-    "protocol.json",
-    "allocation.jsonl",
-    "texts.jsonl",
-    "votes.jsonl",
+    "manifest.json", "protocol.json", "allocation.jsonl", "texts.jsonl", "votes.jsonl",
     "owner_votes.json",
-)
+)  # fmt: skip
 MAX_FILE = 1 << 29  # bytes of one unpacked file
 MAX_LINE = 16 << 20
 MAX_LINES = 2_000_000
@@ -42,10 +38,12 @@ VERDICTS = {"left", "right", "tie", "both_bad"}
 OWNER_VERDICTS = {"x", "y", "tie", "both_bad"}
 BATTLE_KEYS = {
     "battle": str, "context": str, "stratum": str, "kind": str, "x": str, "y": str,
-    "left_is_x": bool, "sha256_x": str, "sha256_y": str, "leaf": int,
+    "left_is_x": bool, "sha256_x": str, "sha256_y": str, "prompt_sha256": str,
+    "summary_sha256": str, "leaf": int,
 }  # fmt: skip
 VOTE_KEYS = {
-    "battle": str, "rater": str, "revision": int, "verdicts": dict, "nonce": str, "receipt": str,
+    "battle": str, "rater": str, "revision": int, "verdicts": dict, "left_sha256": str,
+    "right_sha256": str, "nonce": str, "receipt": str,
 }  # fmt: skip
 Row = dict[str, Any]
 
@@ -83,11 +81,9 @@ def parse(raw: bytes, where: str) -> Any:
         raise MalformedError(where + ": " + text[:20] + " is not a whole number")
 
     try:
+        text = raw.decode("utf-8")
         value = json.loads(
-            raw.decode("utf-8"),
-            object_pairs_hook=unique,
-            parse_float=no_float,
-            parse_constant=no_float,
+            text, object_pairs_hook=unique, parse_float=no_float, parse_constant=no_float
         )
         if canonical(value) != raw:
             raise MalformedError(where + ": not in canonical form")
@@ -116,9 +112,8 @@ def open_bundle(path: str) -> zipfile.ZipFile:
     for info in infos:
         bomb = info.file_size > 10 << 20 and info.file_size > MAX_RATIO * info.compress_size
         if info.file_size > MAX_FILE or bomb:
-            raise MalformedError(
-                info.filename + " would unpack to " + str(info.file_size) + " bytes"
-            )
+            size = str(info.file_size)
+            raise MalformedError(info.filename + " would unpack to " + size + " bytes")
         if info.flag_bits & 1:
             raise MalformedError(info.filename + " is encrypted")
     return archive
@@ -173,10 +168,8 @@ def tree_root(leaves: list[bytes]) -> str:
     level = [hashlib.sha256(b"\x00" + leaf).digest() for leaf in leaves]
     while len(level) > 1:
         odd = level[-1:] if len(level) % 2 else []
-        level = [
-            hashlib.sha256(b"\x01" + level[i] + level[i + 1]).digest()
-            for i in range(0, len(level) - 1, 2)
-        ] + odd
+        pairs = [b"\x01" + level[i] + level[i + 1] for i in range(0, len(level) - 1, 2)]
+        level = [hashlib.sha256(pair).digest() for pair in pairs] + odd
     return level[0].hex() if level else sha256(b"")
 
 
@@ -224,6 +217,7 @@ class Bundle:
         self.contestants = self._contestants()
         self.erased = text_list(self.manifest.get("erased"), "manifest.json: erased")
         self.axes = text_list(self.protocol.get("axes"), "protocol.json: axes")
+        self.raters = set(text_list(self.protocol.get("raters"), "protocol.json: raters"))
         self.owner_receipts = text_list(self.owner.get("receipts"), "owner_votes.json: receipts")
         if not isinstance(self.owner.get("counts"), list):
             raise MalformedError("owner_votes.json: counts is not a list")
@@ -248,6 +242,8 @@ def text_list(value: Any, where: str) -> list[str]:
 def allocation_problems(bundle: Bundle) -> list[str]:
     """Every battle well-formed, in leaf order, between two contestants of the protocol."""
     problems, last, names = [], "", set(bundle.contestants)
+    if len(names) != len(bundle.contestants):
+        problems.append("two contestants of the protocol have the same name")
     for number, row in enumerate(bundle.battles):
         where = "battle " + row["battle"][:80]
         if row["leaf"] != number or row["battle"] <= last:
@@ -256,8 +252,9 @@ def allocation_problems(bundle: Bundle) -> list[str]:
             problems.append(where + " is not between two contestants of the protocol")
         if row["kind"] not in ("rotating", "holdout"):
             problems.append(where + " has an unknown kind")
-        if not is_hash(row["sha256_x"]) or not is_hash(row["sha256_y"]):
-            problems.append(where + " has a malformed text hash")
+        summary = row["summary_sha256"] or row["prompt_sha256"]  # "" without a persona
+        if not all(map(is_hash, (row["sha256_x"], row["sha256_y"], row["prompt_sha256"], summary))):
+            problems.append(where + " has a malformed hash")
         last = row["battle"]
     return problems
 
@@ -273,39 +270,37 @@ def root_of(bundle: Bundle) -> str:
 
 
 def commitment_of(bundle: Bundle, root: str) -> str:
-    statement = {
-        "format": "palate-commitment-1",
-        "protocol_sha256": sha256(bundle.protocol_raw),
-        "root": root,
-    }
+    statement = {"format": "palate-commitment-1", "root": root}
+    statement["protocol_sha256"] = sha256(bundle.protocol_raw)
     return sha256(canonical(statement))
 
 
 def mirror_problems(bundle: Bundle) -> list[str]:
-    """Each context and pair has two battles with the same texts and opposite sides."""
+    """Two battles per context and pair, sides swapped; question, persona, stratum, kind as one."""
     groups: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    said: dict[str, list[str]] = {}
+    problems = []
     for row in bundle.battles:
         first, second = sorted((row["x"], row["y"]))
         groups[row["context"], first, second].append(row)
-    problems = []
+        parts = [row[key] for key in ("prompt_sha256", "summary_sha256", "stratum", "kind")]
+        if said.setdefault(row["context"], parts) != parts:
+            problems.append("context " + row["context"] + " differs between its battles")
     for (context, first, second), rows in groups.items():
         left = Counter(row["x"] if row["left_is_x"] else row["y"] for row in rows)
         shown = {
             tuple(sorted([(row["x"], row["sha256_x"]), (row["y"], row["sha256_y"])]))
             for row in rows
         }
-        same = len({(row["stratum"], row["kind"]) for row in rows}) == 1 and len(shown) == 1
-        if len(rows) != 2 or left != {first: 1, second: 1} or not same:
+        if len(rows) != 2 or left != {first: 1, second: 1} or len(shown) != 1:
             problems.append(first + " and " + second + " in context " + context)
     return problems
 
 
 def text_problems(bundle: Bundle) -> list[str]:
     """Every rotating text is there and unaltered, no holdout text is."""
-    wanted: set[str] = set()
-    for row in bundle.battles:
-        if row["kind"] == "rotating":
-            wanted |= {row["sha256_x"], row["sha256_y"]}
+    rotating = [row for row in bundle.battles if row["kind"] == "rotating"]
+    wanted = {row[key] for row in rotating for key in ("sha256_x", "sha256_y")}
     claimed = [claim for claim, _ in bundle.text_hashes]
     problems = ["text " + c + " was altered" for c, actual in bundle.text_hashes if c != actual]
     gone = set(bundle.erased)
@@ -321,7 +316,7 @@ def text_problems(bundle: Bundle) -> list[str]:
 
 def vote_problems(bundle: Bundle) -> list[str]:
     """Every vote is on an allocated battle, its receipt fits, its revisions are complete."""
-    battles = {row["battle"] for row in bundle.battles}
+    shown = {row["battle"]: displayed(row) for row in bundle.battles}
     axes, problems = set(bundle.axes), []
     revisions: dict[tuple[str, str], list[int]] = defaultdict(list)
     for row in bundle.votes:
@@ -330,8 +325,12 @@ def vote_problems(bundle: Bundle) -> list[str]:
         record["round"] = bundle.manifest.get("round")
         if sha256(canonical(record)) != row["receipt"]:
             problems.append(where + " does not fit its receipt")
-        if row["battle"] not in battles:
+        if row["battle"] not in shown:
             problems.append(where + " is on a battle that was not allocated")
+        elif [row["left_sha256"], row["right_sha256"]] != shown[row["battle"]]:
+            problems.append(where + " is on other texts than those of its battle")
+        if row["rater"] not in bundle.raters:
+            problems.append(where + " is by a rater that the protocol does not list")
         verdicts = row["verdicts"]
         if verdicts and (set(verdicts) != axes or not known(verdicts.values(), VERDICTS)):
             problems.append(where + " has unknown axes or verdicts")
@@ -340,6 +339,10 @@ def vote_problems(bundle: Bundle) -> list[str]:
         if sorted(numbers) != list(range(1, len(numbers) + 1)):
             problems.append("revisions of rater " + rater + " on battle " + battle + " have gaps")
     return problems
+
+
+def displayed(battle: Row) -> list[str]:
+    return [battle["sha256_" + side] for side in ("xy" if battle["left_is_x"] else "yx")]
 
 
 def known(values: Any, allowed: set[str]) -> bool:
@@ -404,11 +407,8 @@ def count_problems(bundle: Bundle) -> list[str]:
 
 
 def expect(actual: str, claims: list[tuple[str, str | None]]) -> list[str]:
-    return [
-        "recomputed " + actual + ", " + source + " " + claim
-        for source, claim in claims
-        if claim and claim != actual
-    ]
+    wrong = [(source, claim) for source, claim in claims if claim and claim != actual]
+    return ["recomputed " + actual + ", " + source + " " + str(claim) for source, claim in wrong]
 
 
 def verify(bundle: Bundle, options: argparse.Namespace, report: Report) -> None:

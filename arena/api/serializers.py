@@ -272,6 +272,8 @@ class ReceiptRecordSerializer(serializers.Serializer[Any]):
     rater = serializers.CharField(help_text="Your pseudonym in this round.")
     revision = serializers.IntegerField()
     verdicts = serializers.DictField(child=serializers.CharField())
+    left_sha256 = serializers.CharField(help_text="SHA-256 of the left text as displayed.")
+    right_sha256 = serializers.CharField()
     nonce = serializers.CharField()
 
 

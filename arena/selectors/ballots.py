@@ -12,7 +12,7 @@ from django.utils import timezone
 from arena.enums import AssignmentState, RoundState
 from arena.models import Assignment, Entry, Round, RoundRater, Vote
 from arena.protocol import round_key
-from arena.selectors.texts import shown_text
+from arena.selectors.texts import check_unaltered, shown_hashes, shown_text
 from webapp.core.markdown import render
 from webapp.core.worddiff import diff, nearly_identical
 
@@ -82,7 +82,8 @@ def blind_difference(row: Assignment) -> BlindPair:
 
 
 def sides(row: Assignment) -> tuple[str, str]:
-    """The two texts as shown, left first."""
+    """The two texts as shown, left first. Refused unless all that is shown is as it was sealed."""
+    check_unaltered(row)
     slot = row.slot
     x, y = shown_text(slot.x), shown_text(slot.y)
     return (x, y) if row.battle.left_is_x else (y, x)
@@ -124,7 +125,8 @@ def progress_of(user: Any, round_: Round) -> Progress:
         raters=Max(Subquery(raters.values("n"))),
         last=Max(Subquery(_voted(user, round_).values("token")[:1])),
     )
-    share = -(-round_.planned_votes // (counts["raters"] or 1))
+    seats = counts["raters"] or RoundRater.objects.filter(round=round_).count()
+    share = -(-round_.planned_votes // (seats or 1))
     left = max(round_.planned_votes - counts["all"], 0)
     target = max(counts["own"], min(share, counts["own"] + left))
     return Progress(done=counts["own"], target=target, last=counts["last"] or "")
@@ -157,7 +159,9 @@ def seconds_left(row: Assignment) -> int:
 
 def own_votes(user: Any, round_: Round | None = None) -> QuerySet[Vote]:
     """The rater's votes with what a receipt names, the newest first."""
-    rows = Vote.objects.filter(rater=user).select_related("assignment__round", "battle")
+    rows = Vote.objects.filter(rater=user).select_related(
+        "assignment__round", "assignment__battle", "assignment__slot__x", "assignment__slot__y"
+    )
     if round_ is not None:
         rows = rows.filter(assignment__round=round_)
     return rows.order_by("-pk")
@@ -165,14 +169,18 @@ def own_votes(user: Any, round_: Round | None = None) -> QuerySet[Vote]:
 
 def receipt_record(vote: Vote, pseudonym: str) -> dict[str, Any]:
     """What the receipt hashes; with it anyone can recompute the code."""
-    round_ = vote.assignment.round
+    row = vote.assignment
+    round_ = row.round
     verdicts = {axis: getattr(vote, axis) for axis in round_.axes if getattr(vote, axis)}
+    left, right = shown_hashes(row.slot, row.battle.left_is_x)
     return {
         "round": round_key(round_),
-        "battle": vote.battle.public_id,
+        "battle": row.battle.public_id,
         "rater": pseudonym,
         "revision": vote.revision,
         "verdicts": verdicts,
+        "left_sha256": left,
+        "right_sha256": right,
         "nonce": vote.nonce,
     }
 

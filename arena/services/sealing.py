@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections import defaultdict
+import hmac
+from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -14,6 +16,7 @@ from arena import policies
 from arena.blinding import (
     SeededStream,
     canonical_json,
+    derive_key,
     new_salt,
     rater_pseudonym,
     seal_allocation,
@@ -22,12 +25,12 @@ from arena.bundles import check_protocol
 from arena.enums import RoundState
 from arena.matchmaking import ContextSpec, PlanError, PlannedSlot, axis_order, plan_slots
 from arena.models import Battle, Context, Entry, Round, RoundRater, Slot
-from arena.protocol import protocol_of
+from arena.protocol import comparable_contexts, protocol_of
 from arena.sampling import stratum_shortfalls
 from arena.selectors.sealed import sealed_battle
-from arena.services.rounds import locked, move
+from arena.services.rounds import contestants_of, locked, move
 from webapp.catalog.enums import Split
-from webapp.catalog.models import Persona, Prompt
+from webapp.catalog.models import Contestant, Persona, Prompt
 from webapp.core.errors import InvalidInput, Refused
 
 
@@ -40,16 +43,16 @@ def open_round(*, actor: Any, round_: Round) -> Round:
         _check_ready(round_)
         seed, salt = bytes.fromhex(round_.seed), new_salt()
         entries = usable_entries(round_)
-        handles = contestant_handles(entries)
+        handles = contestant_handles(entries, seed)
         slots = _make_slots(round_, entries, handles, seed)
         battles = _mirrored(round_, slots, seed)
+        _prepare_raters(round_, seed)
         protocol = protocol_of(round_)
         check_protocol(protocol)
         seal = seal_allocation(protocol, [sealed_battle(battle) for battle in battles], salt)
         for battle in battles:
             battle.leaf_index = seal.leaf_of[battle.public_id]
         Battle.objects.bulk_create(battles, batch_size=1000)
-        _prepare_raters(round_, seed)
         _fix_splits(round_)
         move(
             round_,
@@ -68,14 +71,42 @@ def _check_ready(round_: Round) -> None:
     policies.check_still_possible(round_)
     if round_.screened_at is None:
         raise Refused(_("Screening is not finished."), code="not_screened")
+    _check_contestants(round_)
     reasons = round_shortfalls(round_)
     if reasons:
         raise Refused(" ".join(reasons), code="too_uniform")
 
 
+def _check_contestants(round_: Round) -> None:
+    """Each contestant needs a name of its own, for the record, and an answer to be compared by."""
+    contestants = sorted(contestants_of(round_), key=str)
+    for one, other in pairwise(contestants):
+        if str(one) == str(other):
+            raise _cannot_play(_("Two contestants of this round are called “%(name)s”."), one)
+    entries = Entry.objects.filter(context__round=round_)
+    answered = set(entries.values_list("contestant", flat=True))
+    usable = set(_usable(round_).values_list("contestant", flat=True))
+    for contestant in contestants:
+        if contestant.pk not in answered:
+            text = _("%(name)s has no answer that this round may use. Import some or leave it out.")
+            raise _cannot_play(text, contestant)
+        if contestant.pk not in usable:
+            text = _("Screening took out all answers of %(name)s. Leave it out of the round.")
+            raise _cannot_play(text, contestant)
+
+
+def _cannot_play(text: str, contestant: Contestant) -> InvalidInput:
+    return InvalidInput(text % {"name": contestant}, field="contestants", code="bad_contestant")
+
+
 def round_shortfalls(round_: Round) -> list[str]:
-    """Why the contexts prove too little: strata below the minimum, or only one kind of user."""
-    strata = Context.objects.filter(round=round_).values_list("stratum", flat=True)
+    """Why the contexts prove too little: strata below the minimum, or only one kind of user.
+
+    After screening only contexts count in which two answers are left to compare.
+    """
+    screened = round_.screened_at is not None
+    rows = comparable_contexts(round_) if screened else Context.objects.filter(round=round_)
+    strata = rows.values_list("stratum", flat=True)
     found = stratum_shortfalls(
         list(strata), round_.minimum_per_stratum, minimum_strata=round_.minimum_strata
     )
@@ -91,25 +122,34 @@ def round_shortfalls(round_: Round) -> list[str]:
     return reasons
 
 
+def _usable(round_: Round) -> QuerySet[Entry]:
+    return Entry.objects.filter(context__round=round_, excluded_by="", screened=True)
+
+
 def usable_entries(round_: Round) -> list[Entry]:
     """Entries that passed screening, with what sealing needs."""
-    rows = Entry.objects.filter(context__round=round_, excluded_by="", screened=True)
-    return list(rows.select_related("context", "contestant").order_by("pk"))
+    rows = _usable(round_).select_related(
+        "context__prompt", "context__persona_version", "contestant"
+    )
+    return list(rows.defer("context__prompt__messages").order_by("pk"))
 
 
-def contestant_handles(entries: list[Entry]) -> dict[int, str]:
-    """A planning name for each contestant that depends on its texts alone.
+def contestant_handles(entries: list[Entry], seed: bytes) -> dict[int, str]:
+    """A planning name for each contestant that depends on its texts and the seed alone.
 
     The plan must be the same whoever stands behind the texts (V1), so neither names nor row
-    numbers may enter it.
+    numbers may enter it. Only contestants that show the same text in every context are told apart
+    by a counter: whoever of them comes first, the battles look the same.
     """
-    hashes: dict[int, list[str]] = defaultdict(list)
+    shown: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for entry in entries:
-        hashes[entry.contestant_id].append(entry.shown_sha256)
-    return {
-        pk: hashlib.sha256("".join(sorted(shas)).encode()).hexdigest()
-        for pk, shas in hashes.items()
-    }
+        shown[entry.contestant_id].append((entry.context_id, entry.shown_sha256))
+    key, twins, handles = derive_key(seed, "handle"), Counter[bytes](), {}
+    for pk in sorted(shown):
+        texts = canonical_json(sorted(shown[pk]))
+        handles[pk] = hmac.digest(key, texts + b"#%d" % twins[texts], "sha256").hex()
+        twins[texts] += 1
+    return handles
 
 
 def _make_slots(

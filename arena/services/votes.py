@@ -16,6 +16,7 @@ from arena.blinding import VoteRecord, vote_nonce, vote_receipt
 from arena.enums import AssignmentState, Tag, Verdict
 from arena.models import Assignment, Round, RoundRater, Vote
 from arena.protocol import round_key
+from arena.selectors.texts import shown_hashes
 from arena.services.leases import count_live, expiry
 from webapp.core.errors import Forbidden, InvalidInput
 
@@ -101,7 +102,12 @@ def _locked_assignment(user: Any, token: str) -> Assignment:
         raise not_yours()
     row = (
         Assignment.objects.select_related(
-            "head", "battle", "round", "slot__context__persona_version__persona"
+            "head",
+            "battle",
+            "round",
+            "slot__x",
+            "slot__y",
+            "slot__context__persona_version__persona",
         )
         .defer("round__protocol")  # a long text that no vote needs
         .annotate(pseudonym=_PSEUDONYM)
@@ -174,9 +180,11 @@ def _append(row: Assignment, ballot: Ballot, *, late: bool) -> Vote:
 def _record(row: Assignment, ballot: Ballot, revision: int) -> VoteRecord:
     pseudonym: str = row.pseudonym  # type: ignore[attr-defined]
     verdicts = {axis: ballot.verdicts[axis] for axis in row.round.axes if axis in ballot.verdicts}
-    nonce = vote_nonce(bytes.fromhex(row.round.seed), row.battle.public_id, pseudonym, revision)
+    battle = row.battle
+    left, right = shown_hashes(row.slot, battle.left_is_x)
+    nonce = vote_nonce(bytes.fromhex(row.round.seed), battle.public_id, pseudonym, revision)
     return VoteRecord(
-        round_key(row.round), row.battle.public_id, pseudonym, revision, verdicts, nonce
+        round_key(row.round), battle.public_id, pseudonym, revision, verdicts, left, right, nonce
     )
 
 

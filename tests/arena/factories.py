@@ -23,6 +23,7 @@ from webapp.catalog.models import (
     PersonaVersion,
     Prompt,
 )
+from webapp.catalog.texts import prompt_hash
 
 NAMES = ("Harbor", "Quarry", "Meadow", "Willow", "Lantern", "Orchard")
 
@@ -42,9 +43,10 @@ def make_persona(name: str, *, expertise: str, summary: str = "", language: str 
 
 
 def make_prompt(text: str, *, category: str = "general", language: str = "en") -> Prompt:
+    messages = [{"role": "user", "content": text}]
     return Prompt.objects.create(
-        messages=[{"role": "user", "content": text}],
-        text_hash=sha(text),
+        messages=messages,
+        text_hash=prompt_hash(messages),
         category=category,
         language=language,
     )

@@ -38,8 +38,9 @@ from arena.blinding import (
 )
 
 SALT, SEED = b"s" * 32, b"k" * 32
-BATTLE = SealedBattle("b1", "c1", "expert", "rotating", "m1", "m2", True, "0" * 64, "1" * 64)
-RECORD = VoteRecord("r1", "b1", "p1", 1, {"quality": "left", "personalization": "tie"}, "ab")
+BATTLE = SealedBattle("b1", "c1", "expert", "rotating", "m1", "m2", True, *(n * 64 for n in "0123"))
+VERDICTS = {"quality": "left", "personalization": "tie"}
+RECORD = VoteRecord("r1", "b1", "p1", 1, VERDICTS, "0" * 64, "1" * 64, "ab")
 
 # RFC 6962 test leaves and roots, as in the reference implementation (certificate-transparency).
 CT_LEAVES = [
@@ -163,6 +164,7 @@ def test_no_proof_for_a_leaf_that_is_not_there() -> None:
         {"battle": "b2"}, {"context": "c2"}, {"stratum": "novice"}, {"kind": "holdout"},
         {"x": "m3"}, {"y": "m3"}, {"left_is_x": False}, {"sha256_x": "2" * 64},
         {"sha256_y": "2" * 64}, {"x": "m2", "y": "m1"},
+        {"prompt_sha256": "4" * 64}, {"summary_sha256": ""},
     ],
 )  # fmt: skip
 def test_the_leaf_covers_every_field(change: dict[str, object]) -> None:
@@ -224,6 +226,8 @@ def test_text_hash_is_plain_sha256_of_utf8() -> None:
     [
         {"round": "r2"}, {"battle": "b2"}, {"rater": "p2"}, {"revision": 2}, {"nonce": "cd"},
         {"verdicts": {"quality": "right", "personalization": "tie"}}, {"verdicts": {}},
+        {"left_sha256": "2" * 64}, {"right_sha256": "2" * 64},
+        {"left_sha256": "1" * 64, "right_sha256": "0" * 64},
     ],
 )  # fmt: skip
 def test_the_receipt_covers_every_field(change: dict[str, object]) -> None:

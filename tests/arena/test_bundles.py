@@ -32,6 +32,7 @@ from arena.bundles import (
     BundleVote,
     build_bundle,
     check_protocol,
+    displayed,
     resolve,
     write_zip,
 )
@@ -41,6 +42,7 @@ PROTOCOL: dict[str, object] = {
     "round": "r-2f",
     "contestants": [{"id": "alpha", "version": "1"}, {"id": "beta"}, {"id": "γάμμα"}],
     "axes": ["quality", "personalization"],
+    "raters": ["p1", "p2", "p3", "p4"],
     "weights": {"quality": 60, "personalization": 40},
 }
 TEXTS = {text_sha256(text): text for text in ("One.", "Zwei.", "三。", "geheim 1", "geheim 2")}
@@ -49,8 +51,9 @@ ONE, TWO, THREE, SECRET, SECRET2 = TEXTS
 
 def _mirrored(slot: int, context: str, kind: str, **pair: str) -> list[SealedBattle]:
     battle = SealedBattle(
-        f"b{slot:02d}a", context, "expert" if slot % 2 else "novice", kind,
+        f"b{slot:02d}a", context, "novice" if context == "c0" else "expert", kind,
         pair["x"], pair["y"], True, pair["sx"], pair["sy"],
+        text_sha256(f"question of {context}"), text_sha256("summary") if context == "c0" else "",
     )  # fmt: skip
     return [battle, replace(battle, battle=f"b{slot:02d}b", left_is_x=False)]
 
@@ -66,7 +69,9 @@ def _vote(
     battle: str, rater: str, revision: int = 1, owner: bool = False, **verdicts: str
 ) -> BundleVote:
     nonce = vote_nonce(SEED, battle, rater, revision)
-    return BundleVote(VoteRecord("r-2f", battle, rater, revision, verdicts, nonce), owner)
+    left, right = displayed(next((b for b in BATTLES if b.battle == battle), BATTLES[0]))
+    record = VoteRecord("r-2f", battle, rater, revision, verdicts, left, right, nonce)
+    return BundleVote(record, owner)
 
 
 VOTES = [
@@ -80,8 +85,14 @@ VOTES = [
     _vote("b01a", "p3", 2, owner=True, quality="tie", personalization="left"),
 ]
 SEAL = seal_allocation(PROTOCOL, BATTLES, SALT)
-SOURCE = BundleInput(PROTOCOL, BATTLES, SALT, SEAL.commitment, VOTES, TEXTS)
-DIGEST = vote_digest(vote_receipt(vote.record) for vote in VOTES)
+
+
+def _digest(votes: Iterable[BundleVote]) -> str:
+    return vote_digest(vote_receipt(vote.record) for vote in votes)
+
+
+DIGEST = _digest(VOTES)
+SOURCE = BundleInput(PROTOCOL, BATTLES, SALT, SEAL.commitment, DIGEST, VOTES, TEXTS)
 Files = dict[str, bytes]
 
 
@@ -161,7 +172,7 @@ def test_equal_input_gives_equal_bytes() -> None:
 def test_holdout_texts_and_owner_battles_stay_out() -> None:
     everything = b"".join(_files().values()).decode()
     assert "geheim" not in everything
-    assert '"p3"' not in everything
+    assert b'"p3"' not in _files()["votes.jsonl"] + _files()["owner_votes.json"]
     assert "三。" in everything
     assert SEED.hex() not in everything
     assert {row["battle"] for row in _rows(_files(), "votes.jsonl")} == {"b00a", "b01b", "b02a"}
@@ -199,17 +210,43 @@ def test_resolving_sides(verdict: str, left_is_x: bool, winner: str) -> None:
         {"texts": {**TEXTS, ONE: "one."}},
         {"votes": [_vote("b99a", "p1", quality="tie", personalization="tie")]},
         {"votes": [BundleVote(replace(VOTES[0].record, round="other"))]},
+        {"votes": [_vote("b00a", "stranger", quality="tie", personalization="tie")]},
+        {"votes": [BundleVote(replace(VOTES[0].record, left_sha256=THREE))]},
+        {"votes": [BundleVote(replace(VOTES[0].record, left_sha256=TWO, right_sha256=ONE))]},
     ],
 )
 def test_what_would_not_verify_is_not_published(change: dict[str, Any]) -> None:
+    if "votes" in change:  # so that nothing but the vote itself is wrong
+        change = {**change, "vote_digest": _digest(change["votes"])}
     with pytest.raises(BundleError):
         _files(replace(SOURCE, **change))
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"round": 7}, {"axes": []}, {"axes": "quality"}, {"contestants": [{}]}, {"contestants": None}],
+    "change", [{"vote_digest": "0" * 64}, {"vote_digest": ""}, {"votes": VOTES[:-1]}]
 )
+def test_votes_that_do_not_lead_to_the_stored_digest_are_not_published(
+    change: dict[str, Any],
+) -> None:
+    with pytest.raises(BundleError, match="vote digest"):
+        _files(replace(SOURCE, **change))
+
+
+def test_the_manifest_names_the_audit_line_of_the_unsealing() -> None:
+    assert json.loads(_files()["manifest.json"])["audit"] is None
+    files = _files(replace(SOURCE, audit=(7, "ab")))
+    assert json.loads(files["manifest.json"])["audit"] == {"n": 7, "hash": "ab"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"round": 7}, {"axes": []}, {"axes": "quality"}, {"contestants": [{}]},
+        {"contestants": None}, {"contestants": ["alpha", "alpha"]},
+        {"contestants": [{"id": "alpha"}, "alpha"]}, {"raters": []}, {"raters": 3},
+        {"raters": ["p1", "p1"]},
+    ],
+)  # fmt: skip
 def test_a_protocol_that_could_not_be_verified_is_refused_early(change: dict[str, object]) -> None:
     check_protocol(PROTOCOL)
     with pytest.raises(BundleError):
@@ -266,8 +303,41 @@ def foreign_contestant(files: Files) -> None:
 
 
 def move_stratum(files: Files) -> None:
-    for number in (0, 1):
+    for number in range(4):
         _each_battle(files, number, stratum="expert")
+
+
+def other_question(files: Files) -> None:
+    for number in range(4):  # all battles of the context
+        _each_battle(files, number, prompt_sha256="0" * 64)
+
+
+def other_summary_in_one_battle(files: Files) -> None:
+    _each_battle(files, 0, summary_sha256="")
+
+
+def malformed_summary_hash(files: Files) -> None:
+    for number in range(4):
+        _each_battle(files, number, summary_sha256="guess me")
+
+
+def drop_rater(files: Files) -> None:
+    files["protocol.json"] = canonical_json({**PROTOCOL, "raters": ["p1"]})
+
+
+def double_contestant(files: Files) -> None:
+    listed = ["alpha", "beta", "beta", "γάμμα"]
+    files["protocol.json"] = canonical_json({**PROTOCOL, "contestants": listed})
+
+
+def swap_displayed(files: Files) -> None:
+    """Consistent with its receipt: a vote that was given while the texts stood the other way."""
+    rows = _rows(files, "votes.jsonl")
+    row = rows[-1]
+    row["left_sha256"], row["right_sha256"] = row["right_sha256"], row["left_sha256"]
+    record = {key: value for key, value in row.items() if key != "receipt"}
+    row["receipt"] = text_sha256(canonical_json({**record, "round": "r-2f"}).decode())
+    _put(files, "votes.jsonl", rows)
 
 
 def renumber_leaf(files: Files) -> None:
@@ -356,15 +426,21 @@ OWNER, DIGEST_CHECK, COUNT = "owner votes", "vote digest", "counts"
     ("tamper", "seen_by"),
     [
         (swap_text, {TEXT}),
-        (swap_text_and_hash, {ROOT, COMMITMENT}),
+        (swap_text_and_hash, {ROOT, COMMITMENT, VOTE}),
         (drop_text, {TEXT, COUNT}),
         (add_holdout_text, {TEXT, COUNT}),
-        (flip_side, {ROOT, COMMITMENT, MIRROR}),
-        (flip_both_sides, {ROOT, COMMITMENT}),
+        (flip_side, {ROOT, COMMITMENT, MIRROR, VOTE}),
+        (flip_both_sides, {ROOT, COMMITMENT, VOTE}),
         (swap_contestant, {ROOT, COMMITMENT, MIRROR}),
         (foreign_contestant, {ALLOCATION, ROOT, COMMITMENT, MIRROR}),
         (move_stratum, {ROOT, COMMITMENT}),
         (renumber_leaf, {ALLOCATION}),
+        (other_question, {ROOT, COMMITMENT}),
+        (other_summary_in_one_battle, {ROOT, COMMITMENT, MIRROR}),
+        (malformed_summary_hash, {ALLOCATION, ROOT, COMMITMENT}),
+        (drop_rater, {COMMITMENT, VOTE}),
+        (double_contestant, {ALLOCATION, COMMITMENT}),
+        (swap_displayed, {VOTE, DIGEST_CHECK}),
         (drop_battle, {ROOT, COMMITMENT, MIRROR, COUNT}),
         (double_battle, {ALLOCATION, ROOT, COMMITMENT, MIRROR, COUNT}),
         (change_weights, {COMMITMENT}),
@@ -398,7 +474,8 @@ def _rebuilt(**change: Any) -> tuple[Files, str]:
     """A forger's best: everything recomputed so that the bundle agrees with itself."""
     forged = replace(SOURCE, **change)
     seal = seal_allocation(forged.protocol, forged.battles, forged.salt)
-    return _files(replace(forged, commitment=seal.commitment)), seal.commitment
+    forged = replace(forged, commitment=seal.commitment, vote_digest=_digest(forged.votes))
+    return _files(forged), seal.commitment
 
 
 @pytest.mark.parametrize(
@@ -407,7 +484,7 @@ def _rebuilt(**change: Any) -> tuple[Files, str]:
         {"protocol": {**PROTOCOL, "weights": {"quality": 100}}},
         {"salt": b"t" * 32},
         {"battles": BATTLES[:2] + BATTLES[4:], "votes": VOTES[:3]},
-        {"battles": [replace(b, x=b.y, y=b.x, left_is_x=not b.left_is_x) for b in BATTLES]},
+        {"battles": [replace(b, x=b.y, y=b.x) for b in BATTLES]},
     ],
 )
 def test_a_consistent_forgery_fails_against_the_published_commitment(
@@ -454,6 +531,7 @@ def test_a_vote_dropped_from_the_middle_of_a_history(verify: Callable[..., Outco
         ("manifest.json", b'{"a":' + b"9" * 5000 + b"}"),
         ("protocol.json", b'{"axes":"quality","contestants":[],"round":"r"}'),
         ("protocol.json", b'{"axes":[],"contestants":[7],"round":"r"}'),
+        ("protocol.json", b'{"axes":[],"contestants":[],"raters":3,"round":"r"}'),
         ("allocation.jsonl", b'{"battle":1}\n'),
         ("allocation.jsonl", b"null\n"),
         ("allocation.jsonl", b"{}"),

@@ -44,7 +44,7 @@ def _cast(request: HttpRequest) -> HttpResponse:
         verdicts={axis: request.POST.get(axis, "") for axis in Axis.values},
         tags=request.POST.getlist("tags"),
         comment=request.POST.get("comment", ""),
-        active_ms=_whole(request.POST.get("active_ms", "")),
+        active_ms=_active_ms(request),
     )
     try:
         vote_ = votes.cast_vote(user=request.user, token=token, ballot=ballot)
@@ -55,8 +55,8 @@ def _cast(request: HttpRequest) -> HttpResponse:
     return _next(request, vote_.assignment.round, receipt=vote_.receipt)
 
 
-def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+def _active_ms(request: HttpRequest) -> int:
+    return whole_number(request.POST.get("active_ms")) or 0
 
 
 def _rejected(request: HttpRequest, token: str, error: PalateError) -> HttpResponse:
@@ -68,7 +68,7 @@ def _rejected(request: HttpRequest, token: str, error: PalateError) -> HttpRespo
     draft |= {
         "comment": request.POST.get("comment", ""),
         "tags": request.POST.getlist("tags"),
-        "active_ms": str(_whole(request.POST.get("active_ms", ""))),
+        "active_ms": str(_active_ms(request)),
     }
     axes = select.axes_of(request.user, row.round)
     context = _ballot_context(request, row, axes, draft=draft, errors={error.field: [str(error)]})

@@ -34,6 +34,7 @@ from webapp.core.charts import (
     interval_mark,
     mark_range,
 )
+from webapp.core.http import whole_number
 
 FRESH_SECONDS = 300
 View = Callable[..., HttpResponseBase]
@@ -82,7 +83,7 @@ def _chosen_round(request: HttpRequest, rounds: list[Round]) -> Round | None:
     wanted = request.GET.get("round", "")
     if not wanted:
         return rounds[0] if rounds else None
-    pk = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 18 else 0
+    pk = whole_number(wanted) or 0
     return next((row for row in rounds if row.pk == pk), None) or select.access_results(
         request.user, pk
     )

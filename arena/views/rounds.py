@@ -35,6 +35,7 @@ from arena.selectors.votes import coverage_by_stratum, round_totals
 from arena.services import closing, rounds, screening, sealing
 from webapp.accounts.access import admin_only
 from webapp.core.errors import InvalidInput, PalateError
+from webapp.core.http import whole_number
 
 Errors = dict[str, str]
 
@@ -141,7 +142,7 @@ def forecast_part(request: HttpRequest) -> HttpResponse:
 
 
 def _number(text: str | None) -> int:
-    return min(int(text), 10_000_000) if text and text.isascii() and text.isdigit() else 0
+    return min(whole_number(text) or 0, 10_000_000)
 
 
 @admin_only
@@ -150,9 +151,9 @@ def _number(text: str | None) -> int:
 def compose(request: HttpRequest) -> HttpResponse:
     """Compose a new round, from a preset or as a copy."""
     initial = initial_from_preset(request.GET.get("preset", ""))
-    source = request.GET.get("copy", "")
-    if source.isdigit():
-        initial = initial_from_round(get_object_or_404(Round, pk=int(source)))
+    source = whole_number(request.GET.get("copy"))
+    if source is not None:
+        initial = initial_from_round(get_object_or_404(Round, pk=source))
     return _composer(request, initial, None)
 
 

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
 
 def is_htmx(request: HttpRequest) -> bool:
     return request.headers.get("HX-Request") == "true"
-
-
-def page_or_partial(
-    request: HttpRequest, page: str, partial: str, context: dict[str, Any], status: int = 200
-) -> HttpResponse:
-    """The whole page, or only its part when htmx asks. The client never names a template."""
-    response = render(request, partial if is_htmx(request) else page, context, status=status)
-    response["Vary"] = "HX-Request"
-    return response
 
 
 def safe_next(request: HttpRequest, default: str) -> str:

@@ -6,12 +6,13 @@ are blind to the result.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena.enums import ExclusionRule, Verdict
 
+_DECIDED = (Verdict.LEFT.value, Verdict.RIGHT.value)
 ONE_SIDED_MINIMUM = 20  # decided votes before a rater's sides are looked at
 
 
@@ -34,7 +35,7 @@ def excluded_votes(votes: Sequence[CastVote], rules: Mapping[str, int]) -> dict[
     """Index of each vote to leave out → the first rule that hits it.
 
     `rules`: too_fast → minimum active milliseconds; one_sided → largest percentage of decided
-    verdicts on one side for raters with at least 20; late and owner → 1 switches them on.
+    votes on one side for raters with at least 20; late and owner → 1 switches them on.
     """
     sided = _one_sided(votes, rules[ExclusionRule.ONE_SIDED]) if rules.get("one_sided") else set()
     found: dict[int, str] = {}
@@ -53,17 +54,17 @@ def excluded_votes(votes: Sequence[CastVote], rules: Mapping[str, int]) -> dict[
 
 
 def _one_sided(votes: Sequence[CastVote], percent: int) -> set[str]:
-    left: Counter[str] = Counter()
-    decided: Counter[str] = Counter()
+    """A vote is decided when any axis is; with one axis left and one right it is on no side."""
+    sides: dict[str, Counter[str]] = defaultdict(Counter)
     for vote in votes:
-        for verdict in vote.verdicts.values():
-            if verdict in (Verdict.LEFT, Verdict.RIGHT):
-                decided[vote.rater] += 1
-                left[vote.rater] += verdict == Verdict.LEFT
+        chosen = {verdict for verdict in vote.verdicts.values() if verdict in _DECIDED}
+        if chosen:
+            sides[vote.rater][chosen.pop() if len(chosen) == 1 else "both"] += 1
     return {
         rater
-        for rater, n in decided.items()
-        if n >= ONE_SIDED_MINIMUM and 100 * max(left[rater], n - left[rater]) > percent * n
+        for rater, counts in sides.items()
+        if counts.total() >= ONE_SIDED_MINIMUM
+        and 100 * max(counts[side] for side in _DECIDED) > percent * counts.total()
     }
 
 

@@ -275,13 +275,15 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
-# Every task names its queue here; `gpu` is served by the GPU node alone.
+# Every task names its queue here; `gpu` is served by the GPU node alone. What beat sends has a
+# queue of its own, so that it does not wait behind a long import, and expires when its next turn
+# comes, so that a worker that was away does not find hundreds of turns.
 CELERY_TASK_ROUTES = {
     "workers.screen_round": {"queue": "default"},
     "workers.rate_round": {"queue": "default"},
-    "workers.repair_arena": {"queue": "default"},
+    "workers.repair_arena": {"queue": "repair"},
     "workers.run_import": {"queue": "default"},
-    "workers.repair_imports": {"queue": "default"},
+    "workers.repair_imports": {"queue": "repair"},
 }
 CELERY_TASK_ALWAYS_EAGER = env.bool("CELERY_EAGER", default=False)
 CELERY_TASK_EAGER_PROPAGATES = True
@@ -289,8 +291,16 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE_FILENAME = str(PALATE_HOME / "beat-schedule")
 CELERY_BEAT_SCHEDULE = {
-    "repair-arena": {"task": "workers.repair_arena", "schedule": 20.0},
-    "repair-imports": {"task": "workers.repair_imports", "schedule": 60.0},
+    "repair-arena": {
+        "task": "workers.repair_arena",
+        "schedule": 20.0,
+        "options": {"expires": 20.0},
+    },
+    "repair-imports": {
+        "task": "workers.repair_imports",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
 }
 
 # Logs: one JSON object a line on standard error, without personal data.

@@ -1,8 +1,8 @@
-"""Votes as the ratings need them: heads only, sides resolved by the server."""
+"""Votes as the ratings need them: the last revisions, sides resolved by the server."""
 
 from __future__ import annotations
 
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from arena.enums import AssignmentState, Axis
 from arena.exclusions import CastVote
@@ -10,28 +10,45 @@ from arena.models import Assignment, Context, Round, RoundRater, Slot, Vote
 from webapp.catalog.models import Contestant
 
 _COLUMNS = (
-    "head__quality",
-    "head__personalization",
-    "head__active_ms",
-    "head__late",
-    "head__owner",
+    "quality",
+    "personalization",
+    "active_ms",
+    "late",
+    "owner",
     "rater_id",
     "battle__left_is_x",
-    "slot__x__contestant_id",
-    "slot__y__contestant_id",
-    "slot__context_id",
-    "slot__context__stratum",
+    "battle__slot__x__contestant_id",
+    "battle__slot__y__contestant_id",
+    "battle__slot__context_id",
+    "battle__slot__context__stratum",
 )
 
 
+def standing_votes(round_: Round) -> QuerySet[Vote]:
+    """The last revision of each rater on each battle, unless it is an undo.
+
+    It follows the append-only votes alone: no assignment can take a vote out of the count.
+    """
+    later = Vote.objects.filter(
+        battle=OuterRef("battle"), rater=OuterRef("rater"), revision__gt=OuterRef("revision")
+    )
+    rows = Vote.objects.filter(~Exists(later), battle__round=round_)
+    return rows.exclude(quality="", personalization="")
+
+
+def receipts_of(round_: Round) -> QuerySet[Vote, str]:
+    """The receipts of all revisions of a round: what its vote digest covers."""
+    return Vote.objects.filter(battle__round=round_).values_list("receipt", flat=True)
+
+
 def counted_votes(round_: Round) -> list[CastVote]:
-    """The head votes of a round, by vote id, with sides resolved: for ratings and bundles only."""
+    """The standing votes by id, with sides resolved: for ratings and bundles only."""
     raters = dict(RoundRater.objects.filter(round=round_).values_list("user_id", "pseudonym"))
     names = {
         row.pk: str(row)
         for row in Contestant.objects.filter(pk__in=round_.round_contestants.values("contestant"))
     }
-    rows = Assignment.objects.filter(round=round_, state=AssignmentState.VOTED).order_by("head_id")
+    rows = standing_votes(round_).order_by("pk")
     return [
         _cast(row, raters, names) for row in rows.values_list(*_COLUMNS).iterator(chunk_size=5000)
     ]

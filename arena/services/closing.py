@@ -13,8 +13,10 @@ from django.utils.translation import gettext as _
 from arena import policies
 from arena.blinding import vote_digest
 from arena.enums import AssignmentState, RoundState, StopRule
-from arena.models import Round, UnsealApproval, Vote
+from arena.models import Round, UnsealApproval
+from arena.selectors.votes import receipts_of
 from arena.services.leases import HELD, sweep_expired
+from arena.services.ratings import missing_variants
 from arena.services.rounds import holder, locked, move
 from webapp.accounts.enums import Role
 from webapp.catalog.models import Seal
@@ -31,13 +33,12 @@ def close_round(*, actor: Any, round_: Round, reason: str = "") -> Round:
             policies.check_compose(actor)
             if not reason.strip():
                 raise InvalidInput(_("Say why the round closes before its rule."), field="reason")
-        receipts = Vote.objects.filter(assignment__round=round_).values_list("receipt", flat=True)
         move(
             round_,
             RoundState.CLOSED,
             actor=actor,
             closed_at=timezone.now(),
-            vote_digest=vote_digest(receipts.iterator()),
+            vote_digest=vote_digest(receipts_of(round_).iterator()),
         )
         audit.record(actor=actor, action="close_reason", obj=round_, reason=reason.strip()[:300])
         enqueue("rate_round", round_.pk)
@@ -79,7 +80,7 @@ def approve_unsealing(*, actor: Any, round_: Round, reason: str) -> Round:
     with transaction.atomic():
         round_ = locked(round_.pk)
         policies.check_approve_unseal(actor, round_)
-        if not round_.snapshots.exists():
+        if missing_variants(round_):
             raise Refused(_("The ratings are not computed yet."), code="not_rated")
         UnsealApproval.objects.get_or_create(
             round=round_, user=actor, defaults={"reason": reason.strip()[:300]}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -15,57 +13,22 @@ from django.utils.translation import gettext_lazy
 
 from arena import policies
 from arena.blinding import SeededStream, new_seed
-from arena.enums import Axis, RoundState, StopRule, TieModel
+from arena.enums import Axis, RoundState
 from arena.leakage import DEFAULT_POLICY
 from arena.models import Context, Entry, Round, RoundContestant, RoundRater
 from arena.sampling import HOLDOUT, Candidate, SampledContext, SampleError, sample_contexts
-from webapp.accounts.enums import VOTING_ROLES
-from webapp.accounts.models import User
+from arena.services.plans import RoundPlan as RoundPlan
+from arena.services.plans import check_plan
 from webapp.catalog.enums import Split
 from webapp.catalog.models import Contestant, Persona, PersonaVersion, Prompt, Seal
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 
 
-@dataclass(frozen=True)
-class RoundPlan:
-    """What an administrator chose. Ids are primary keys; empty `personas` or `prompts` mean all.
-
-    `personas_n` and `prompts_n` sample that many (0: take all). Weights and `holdout_percent` are
-    whole percentages. Without personas the contexts are bare prompts, and only quality is asked.
-    """
-
-    name: str
-    contestants: Sequence[int]
-    raters: Sequence[int]
-    personas: Sequence[int] = ()
-    prompts: Sequence[int] = ()
-    with_personas: bool = True
-    personas_n: int = 0
-    prompts_n: int = 0
-    axes: Sequence[str] = (Axis.QUALITY, Axis.PERSONALIZATION)
-    weights: dict[str, int] = field(default_factory=lambda: {"quality": 50, "personalization": 50})
-    tie_model: str = TieModel.DAVIDSON
-    drop_both_bad: bool = False
-    screening_policy: dict[str, str] = field(default_factory=dict)
-    exclusions: dict[str, int] = field(default_factory=dict)
-    planned_votes: int = 600
-    votes_per_battle: int = 1
-    stop_rule: str = StopRule.VOTES
-    closes_at: datetime | None = None
-    stratum_features: Sequence[str] = ()
-    minimum_strata: int = 2
-    minimum_per_stratum: int = 1
-    holdout_percent: int = 0
-    lease_minutes: int = 15
-    anchor: int | None = None
-    simulated: bool = False
-
-
 def compose_round(*, actor: Any, plan: RoundPlan) -> Round:
     """Make a draft with its contexts. Raises InvalidInput naming the field."""
     policies.check_compose(actor)
-    _check_plan(plan)
+    check_plan(plan)
     seed = new_seed()
     with transaction.atomic():
         round_ = Round.objects.create(created_by=actor, seed=seed.hex(), **_columns(plan))
@@ -76,7 +39,7 @@ def compose_round(*, actor: Any, plan: RoundPlan) -> Round:
 
 def recompose_round(*, actor: Any, round_: Round, plan: RoundPlan) -> Round:
     """Compose a draft anew with other choices and a fresh seed."""
-    _check_plan(plan)
+    check_plan(plan)
     seed = new_seed()
     with transaction.atomic():
         round_ = locked(round_.pk)
@@ -122,56 +85,6 @@ def _columns(plan: RoundPlan) -> dict[str, Any]:
         "lease_minutes": plan.lease_minutes,
         "anchor_id": plan.anchor,
     }
-
-
-def _check_plan(plan: RoundPlan) -> None:
-    """Refuse what could never be opened, naming the field and what would be right."""
-    checks: list[tuple[bool, str, str]] = [
-        (bool(plan.name.strip()), "name", _("Give the round a name.")),
-        (len(set(plan.contestants)) >= 2, "contestants", _("Choose at least two contestants.")),
-        (bool(plan.raters), "raters", _("Choose at least one rater.")),
-        (bool(plan.axes), "axes", _("Choose at least one axis.")),
-        (
-            plan.with_personas or list(plan.axes) == [Axis.QUALITY],
-            "axes",
-            _("Without personas only quality can be asked."),
-        ),
-        (
-            sum(plan.weights.get(axis, 0) for axis in plan.axes) == 100,
-            "weights",
-            _("The weights of the chosen axes must add up to 100."),
-        ),
-        (plan.planned_votes >= 1, "planned_votes", _("Plan at least one vote.")),
-        (
-            1 <= plan.votes_per_battle <= len(set(plan.raters)),
-            "votes_per_battle",
-            _("A battle gets at least one vote and at most one per rater (%(n)s).")
-            % {"n": len(set(plan.raters))},
-        ),
-        (
-            plan.stop_rule != StopRule.DATE or plan.closes_at is not None,
-            "closes_at",
-            _("Give the date at which the round closes."),
-        ),
-        (
-            plan.anchor is None or plan.anchor in plan.contestants,
-            "anchor",
-            _("The anchor must be one of the contestants."),
-        ),
-        (0 <= plan.holdout_percent <= 50, "holdout_percent", _("Between 0 and 50 percent.")),
-        (1 <= plan.lease_minutes <= 240, "lease_minutes", _("Between 1 and 240 minutes.")),
-    ]
-    for fine, field_name, message in checks:
-        if not fine:
-            raise InvalidInput(message, field=field_name)
-    wrong = User.objects.filter(pk__in=plan.raters).exclude(role__in=VOTING_ROLES)
-    if wrong.exists():
-        raise InvalidInput(_("Only seed users and annotators vote."), field="raters")
-    programs = User.objects.filter(pk__in=plan.raters, preferences__simulated=True)
-    if programs.exists() and not plan.simulated:
-        raise InvalidInput(
-            _("Simulated raters vote only in rounds that are marked as simulated."), field="raters"
-        )
 
 
 def _add_contexts(round_: Round, plan: RoundPlan, seed: bytes) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -15,6 +16,7 @@ from tests.conftest import PASSWORD
 from webapp.accounts import services
 from webapp.accounts.enums import Role
 from webapp.accounts.models import Invitation, User
+from webapp.core import audit
 from webapp.core.errors import Forbidden, InvalidInput, Refused
 
 pytestmark = pytest.mark.django_db
@@ -67,6 +69,40 @@ def test_an_expired_or_withdrawn_or_unknown_invitation_says_why(alice: User) -> 
     with pytest.raises(Refused, match="withdrawn"):
         services.open_invitation(token)
     assert Client().get(reverse("accounts:accept", args=["guess"])).status_code == 410
+
+
+def test_an_invitation_withdrawn_while_its_row_was_waited_for_makes_no_account(
+    alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invitation, token = services.invite(actor=alice, role=Role.ADMIN)
+    lock = QuerySet.select_for_update
+
+    def lock_after_withdrawal(rows: Any, *args: Any, **kwargs: Any) -> Any:
+        if rows.model is Invitation:
+            services.withdraw_invitation(actor=alice, invitation=invitation)
+        return lock(rows, *args, **kwargs)
+
+    monkeypatch.setattr(QuerySet, "select_for_update", lock_after_withdrawal)
+    with pytest.raises(Refused, match="withdrawn"):
+        services.accept_invitation(token=token, username="late", password=PASSWORD)
+    assert not User.objects.filter(username="late").exists()
+
+
+def test_a_token_without_its_line_in_the_audit_is_neither_made_nor_revoked(
+    bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.create_api_token(user=bob, name="script")
+    key = AuthToken.objects.get().token_key
+
+    def fail(**_details: Any) -> None:
+        raise OSError
+
+    monkeypatch.setattr(audit, "record", fail)
+    with pytest.raises(OSError):
+        services.create_api_token(user=bob, name="another")
+    with pytest.raises(OSError):
+        services.revoke_api_token(user=bob, key=key)
+    assert list(AuthToken.objects.values_list("token_key", flat=True)) == [key]
 
 
 @pytest.mark.parametrize(

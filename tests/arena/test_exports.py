@@ -201,7 +201,7 @@ def test_holdout_contexts_give_hashes_and_no_texts() -> None:
 
 def test_texts_are_published_as_they_were_shown() -> None:
     world = make_world(text=lambda c, p, q: f"I am Quarry number {c}, for {p}, on {q}.")
-    round_ = unsealed_round(world, screening_policy={"self_identification": "mask"})
+    round_ = unsealed_round(world, screening_policy={"self_reference": "mask"})
     files = bundle_files(fetch("bundle", round_))
     texts = [row["text"] for row in json_lines(files["texts.jsonl"])]
     assert texts

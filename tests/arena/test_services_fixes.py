@@ -5,20 +5,38 @@ from __future__ import annotations
 import random
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from arena.enums import AssignmentState
-from arena.models import Assignment, Round, Slot, Vote
+from arena.enums import AssignmentState, RoundState, Variant
+from arena.exclusions import CastVote, excluded_votes
+from arena.models import Assignment, RatingSnapshot, Round, Slot, Vote
 from arena.selectors.ballots import assignment_parts
-from arena.services import leases, votes
-from tests.arena.factories import World, left_is_better, make_world, open_round, vote_all
+from arena.selectors.votes import counted_votes
+from arena.services import closing, leases, ratings, sealing, votes
+from tests.arena.factories import (
+    World,
+    closed_round,
+    draft_round,
+    left_is_better,
+    make_world,
+    open_round,
+    screened_round,
+    unsealed_round,
+    vote_all,
+)
 from webapp.accounts.models import User
+from webapp.catalog.models import Contestant
 from webapp.catalog.services.personas import withdraw_consent
-from webapp.core.errors import Forbidden, Refused
+from webapp.core.errors import Forbidden, InvalidInput, Refused
 
 pytestmark = pytest.mark.django_db
 
@@ -232,3 +250,242 @@ def test_the_counters_of_a_slot_follow_every_way_that_a_lease_can_go() -> None:
                 leases.reserve_next(user=rater, round_=round_)
                 cast(rater, row)
         check_counters(round_)
+
+
+# Ratings follow votes
+
+
+def close(world: World, round_: Round) -> Round:
+    return closing.close_round(actor=world.admin, round_=round_, reason="enough for a test")
+
+
+def test_ratings_count_the_votes_whatever_their_assignments_say() -> None:
+    world = make_world()
+    round_ = open_round(world)
+    assert vote_all(round_, world.raters) == 12
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE arena_assignment SET state = 'skipped' WHERE id % 2 = 0")
+        cursor.execute("UPDATE arena_assignment SET head_id = NULL")
+    round_ = close(world, round_)
+    ratings.rate_round(round_.pk)
+    assert round_.snapshots.get(variant=Variant.ALL).details["flow"]["voted"] == 12
+
+
+def test_the_last_revision_counts_and_an_undone_vote_does_not() -> None:
+    world = make_world()
+    round_ = open_round(world)
+    rater = world.raters[0]
+    row = serve(rater, round_)
+    cast(rater, row)
+    votes.cast_vote(
+        user=rater,
+        token=row.token,
+        ballot=votes.Ballot({"quality": "tie", "personalization": "right"}),
+    )
+    (counted,) = counted_votes(round_)
+    assert counted.verdicts == {"quality": "tie", "personalization": "right"}
+    votes.undo_vote(user=rater, round_=round_, token=row.token)
+    assert counted_votes(round_) == []
+    cast(rater, row)
+    (counted,) = counted_votes(round_)
+    assert counted.verdicts["quality"] == "left"
+
+
+def test_votes_that_do_not_lead_to_the_digest_are_not_rated(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = make_world()
+    round_ = open_round(world)
+    vote_all(round_, world.raters)
+    monkeypatch.setattr(closing, "vote_digest", lambda _receipts: "0" * 64)
+    round_ = close(world, round_)
+    with pytest.raises(Refused, match="closed with"):
+        ratings.rate_round(round_.pk)
+    assert not RatingSnapshot.objects.exists()
+    assert "do not lead to the digest" in caplog.text
+
+
+def test_both_snapshots_are_stored_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world()
+    round_ = open_round(world)
+    vote_all(round_, world.raters)
+    round_ = close(world, round_)
+    store = ratings._store
+
+    def dying(round_: Round, variant: str, *rest: Any) -> None:
+        if variant == Variant.EXCLUDED:
+            raise MemoryError
+        store(round_, variant, *rest)
+
+    monkeypatch.setattr(ratings, "_store", dying)
+    with pytest.raises(MemoryError):
+        ratings.rate_round(round_.pk)
+    assert not RatingSnapshot.objects.exists()
+    monkeypatch.undo()
+    ratings.rate_round(round_.pk)
+    assert RatingSnapshot.objects.count() == 2
+
+
+def test_a_second_run_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    round_ = closed_round(make_world())
+
+    def compute(*_args: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(ratings, "compute", compute)
+    ratings.rate_round(round_.pk)
+
+
+def half_rated(world: World, monkeypatch: pytest.MonkeyPatch) -> Round:
+    """A closed round whose second snapshot was never stored."""
+    round_ = open_round(world)
+    vote_all(round_, world.raters)
+    round_ = close(world, round_)
+    with monkeypatch.context() as patch:
+        patch.setattr(ratings, "missing_variants", lambda _round: [Variant.ALL.value])
+        ratings.rate_round(round_.pk)
+    assert round_.snapshots.count() == 1
+    return round_
+
+
+def test_unsealing_needs_both_variants(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = make_world()
+    round_ = half_rated(world, monkeypatch)
+    with pytest.raises(Refused, match="not computed"):
+        closing.approve_unsealing(actor=world.admin, round_=round_, reason="done")
+    ratings.rate_round(round_.pk)
+    for actor in (world.admin, world.second_admin):
+        round_ = closing.approve_unsealing(actor=actor, round_=round_, reason="done")
+    assert round_.state == RoundState.UNSEALED
+
+
+def test_repair_finds_rounds_that_lack_a_snapshot_and_asks_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = make_world()
+    round_ = half_rated(world, monkeypatch)
+    sent: list[int] = []
+    monkeypatch.setattr(ratings, "enqueue", lambda _name, pk: sent.append(pk))
+    assert ratings.restart_missing() == 0  # its job began just now
+    cache.clear()
+    assert ratings.restart_missing() == 1
+    assert ratings.restart_missing() == 0
+    assert sent == [round_.pk]
+    monkeypatch.setattr(closing, "missing_variants", lambda _round: [])
+    for actor in (world.admin, world.second_admin):
+        closing.approve_unsealing(actor=actor, round_=round_, reason="done")
+    cache.clear()
+    assert ratings.restart_missing() == 1
+    ratings.rate_round(round_.pk)
+    cache.clear()
+    assert ratings.restart_missing() == 0
+
+
+def test_repair_leaves_rated_rounds_alone() -> None:
+    unsealed_round(make_world())
+    cache.clear()
+    assert ratings.restart_missing() == 0
+
+
+def cast_votes(*verdicts: dict[str, str]) -> list[CastVote]:
+    return [CastVote("r", "c", "", "a", "b", row, 9999, False, False) for row in verdicts]
+
+
+def test_one_sided_counts_votes_and_not_verdicts() -> None:
+    left = {"quality": "left", "personalization": "left"}
+    right = {"quality": "right", "personalization": "tie"}
+    mixed = {"quality": "left", "personalization": "right"}
+    tie = {"quality": "tie", "personalization": "both_bad"}
+    rules = {"one_sided": 90}
+    assert not excluded_votes(cast_votes(*[left] * 19, tie), rules)
+    assert len(excluded_votes(cast_votes(*[left] * 20), rules)) == 20
+    assert len(excluded_votes(cast_votes(*[left] * 19, right), rules)) == 20
+    assert not excluded_votes(cast_votes(*[left] * 18, right, right), rules)
+    assert not excluded_votes(cast_votes(*[left] * 18, mixed, mixed), rules)
+    assert len(excluded_votes(cast_votes(*[right] * 20), rules)) == 20
+
+
+# Plans
+
+
+PAST, FUTURE = timedelta(days=-1), timedelta(days=1)
+WRONG_PLANS: list[tuple[dict[str, Any], str]] = [
+    ({"name": "n" * 121}, "name"),
+    ({"axes": ["quality", "beauty"], "weights": {"quality": 50, "beauty": 50}}, "axes"),
+    ({"weights": {"quality": 150, "personalization": -50}}, "weights"),
+    ({"weights": {"quality": 50.5, "personalization": 49.5}}, "weights"),
+    ({"screening_policy": {"empty": "keep"}}, "rule_empty"),
+    ({"screening_policy": {"unfinished": "mask"}}, "rule_unfinished"),
+    ({"screening_policy": {"bogus": "mask"}}, "screening_policy"),
+    ({"exclusions": {"nonsense": 3}}, "exclusions"),
+    ({"exclusions": {"one_sided": 50}}, "one_sided"),
+    ({"exclusions": {"one_sided": 101}}, "one_sided"),
+    ({"exclusions": {"too_fast": -1}}, "too_fast"),
+    ({"exclusions": {"late": 2}}, "late"),
+    ({"stratum_features": ["shoe_size"]}, "stratum_features"),
+    ({"minimum_strata": 0}, "minimum_strata"),
+    ({"minimum_per_stratum": 0}, "minimum_per_stratum"),
+    ({"planned_votes": 1_000_001}, "planned_votes"),
+    ({"personas_n": -1}, "personas_n"),
+    ({"stop_rule": "whim"}, "stop_rule"),
+    ({"tie_model": "whim"}, "tie_model"),
+    ({"contestants": [1_000_001, 1_000_002]}, "contestants"),
+    ({"raters": [1_000_001]}, "raters"),
+]
+
+
+@pytest.mark.parametrize(("changes", "field"), WRONG_PLANS)
+def test_a_plan_is_checked_whoever_sends_it(changes: dict[str, Any], field: str) -> None:
+    world = make_world()
+    with pytest.raises(InvalidInput) as refusal:
+        draft_round(world, **changes)
+    assert refusal.value.field == field
+
+
+def test_what_makes_sense_is_taken() -> None:
+    draft_round(
+        make_world(),
+        exclusions={"one_sided": 51, "too_fast": 600_000, "late": 1, "owner": 0},
+        screening_policy={"unfinished": "exclude", "model": "keep"},
+        closes_at=timezone.now() + FUTURE,
+    )
+
+
+def test_contestants_that_read_the_same_are_refused() -> None:
+    world = make_world(contestants=2)
+    alike = [
+        Contestant.objects.create(name="Alpha 1", version=""),
+        Contestant.objects.create(name="Alpha", version="1"),
+    ]
+    with pytest.raises(InvalidInput, match="Alpha 1") as refusal:
+        draft_round(world, contestants=[row.pk for row in [*world.contestants, *alike]])
+    assert refusal.value.field == "contestants"
+
+
+def test_a_round_cannot_close_before_it_opens() -> None:
+    world = make_world()
+    with pytest.raises(InvalidInput) as refusal:
+        draft_round(world, stop_rule="date", closes_at=timezone.now() + PAST)
+    assert refusal.value.field == "closes_at"
+    round_ = screened_round(world, stop_rule="date", closes_at=timezone.now() + FUTURE)
+    Round.objects.filter(pk=round_.pk).update(closes_at=timezone.now() + PAST)
+    with pytest.raises(Refused, match="closing date is over"):
+        sealing.open_round(actor=world.admin, round_=round_)
+    assert Round.objects.get(pk=round_.pk).state == RoundState.SCREENING
+
+
+# Jobs
+
+
+def test_what_beat_sends_expires_and_waits_in_a_queue_of_its_own() -> None:
+    schedule: dict[str, Any] = settings.CELERY_BEAT_SCHEDULE
+    for entry in schedule.values():
+        assert 0 < entry["options"]["expires"] <= entry["schedule"]
+        assert settings.CELERY_TASK_ROUTES[entry["task"]] == {"queue": "repair"}
+
+
+def test_the_worker_takes_from_every_queue_that_is_used() -> None:
+    used = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()} - {"gpu"}
+    text = (Path(__file__).resolve().parents[2] / "Procfile").read_text()
+    served = text.split(" -Q ")[1].split()[0].split(",")
+    assert used <= set(served)

@@ -56,7 +56,10 @@ def withdraw_invitation(*, actor: Any, invitation: Invitation) -> None:
 
 def open_invitation(token: str) -> Invitation:
     """The invitation behind a link, or a refusal that says why it cannot be used."""
-    invitation = Invitation.objects.filter(token_hash=token_hash(token)).first()
+    return _usable(Invitation.objects.filter(token_hash=token_hash(token)).first())
+
+
+def _usable(invitation: Invitation | None) -> Invitation:
     if invitation is None or invitation.withdrawn_at is not None:
         raise Refused(_("This invitation does not exist or was withdrawn."), code="unknown")
     if invitation.used_at is not None:
@@ -67,12 +70,10 @@ def open_invitation(token: str) -> Invitation:
 
 
 def accept_invitation(*, token: str, username: str, password: str) -> User:
-    """Make the account. Two clicks make one account: the row is locked and used once."""
+    """Make the account. Two clicks make one account: the row is locked, then looked at."""
     with transaction.atomic():
-        invitation = open_invitation(token)
-        invitation = Invitation.objects.select_for_update().get(pk=invitation.pk)
-        if invitation.used_at is not None:
-            raise Refused(_("This invitation was used already. Sign in instead."), code="used")
+        rows = Invitation.objects.select_for_update()
+        invitation = _usable(rows.filter(token_hash=token_hash(token)).first())
         user = create_user(username=username, password=password, role=invitation.role)
         invitation.used_at, invitation.used_by = timezone.now(), user
         invitation.save(update_fields=["used_at", "used_by"])
@@ -107,15 +108,17 @@ def switch_account(*, actor: Any, user: User, active: bool) -> None:
 
 def create_api_token(*, user: User, name: str) -> str:
     """A token for the API; knox keeps its hash alone, so it is shown once."""
-    _instance, token = AuthToken.objects.create(user=user)
-    audit.record(actor=user, action="create_token", obj=user, name=name[:60])
+    with transaction.atomic():
+        _instance, token = AuthToken.objects.create(user=user)
+        audit.record(actor=user, action="create_token", obj=user, name=name[:60])
     return str(token)
 
 
 def revoke_api_token(*, user: User, key: str) -> None:
-    deleted, _rows = AuthToken.objects.filter(user=user, token_key=key).delete()
-    if deleted:
-        audit.record(actor=user, action="revoke_token", obj=user)
+    with transaction.atomic():
+        deleted, _rows = AuthToken.objects.filter(user=user, token_key=key).delete()
+        if deleted:
+            audit.record(actor=user, action="revoke_token", obj=user)
 
 
 def save_preferences(*, user: User, **changes: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter, defaultdict
-from itertools import pairwise
 from typing import Any
 
 from django.db import transaction
@@ -78,15 +77,11 @@ def _check_ready(round_: Round) -> None:
 
 
 def _check_contestants(round_: Round) -> None:
-    """Each contestant needs a name of its own, for the record, and an answer to be compared by."""
-    contestants = sorted(contestants_of(round_), key=str)
-    for one, other in pairwise(contestants):
-        if str(one) == str(other):
-            raise _cannot_play(_("Two contestants of this round are called “%(name)s”."), one)
+    """Whoever the protocol names is compared: each contestant needs an answer that is left."""
     entries = Entry.objects.filter(context__round=round_)
     answered = set(entries.values_list("contestant", flat=True))
     usable = set(_usable(round_).values_list("contestant", flat=True))
-    for contestant in contestants:
+    for contestant in sorted(contestants_of(round_), key=str):
         if contestant.pk not in answered:
             text = _("%(name)s has no answer that this round may use. Import some or leave it out.")
             raise _cannot_play(text, contestant)

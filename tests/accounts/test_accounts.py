@@ -230,3 +230,9 @@ def test_the_language_is_switched_by_a_form(bob: User) -> None:
     client = browser(bob)
     client.post(reverse("set_language"), {"language": "zh-hans", "next": "/vote/receipts/"})
     assert 'lang="zh-hans"' in client.get(reverse("arena:receipts")).content.decode()
+
+
+def test_the_first_administrator_is_made_on_the_command_line() -> None:
+    user = User.objects.create_superuser("first", password=PASSWORD)
+    assert user.role == Role.ADMIN
+    assert browser(user).get("/")["Location"] == "/rounds/"

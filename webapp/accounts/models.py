@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from django.conf import settings
-from django.contrib.auth.models import AbstractUser
+from django.contrib.auth.models import AbstractUser, UserManager
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 from webapp.accounts.enums import Role
+
+
+class PalateUserManager(UserManager["User"]):
+    """`createsuperuser` makes the first administrator; everybody else comes by invitation."""
+
+    use_in_migrations = False
+
+    def create_superuser(
+        self,
+        username: str,
+        email: str | None = None,
+        password: str | None = None,
+        **extra_fields: Any,
+    ) -> User:
+        extra_fields.setdefault("role", Role.ADMIN)
+        return super().create_superuser(username, email, password, **extra_fields)
 
 
 class User(AbstractUser):
@@ -15,6 +33,8 @@ class User(AbstractUser):
 
     role = models.CharField(_("role"), max_length=16, choices=Role.choices, default=Role.VIEWER)
     preferences = models.JSONField(default=dict, blank=True)
+
+    objects: ClassVar[PalateUserManager] = PalateUserManager()
 
 
 class Invitation(models.Model):

@@ -26,7 +26,7 @@ from tests.catalog.factories import (
 )
 from tests.catalog.factories import persona as persona_
 from webapp.accounts.models import User
-from webapp.catalog import uploads
+from webapp.catalog import selectors, uploads
 from webapp.catalog.enums import ContestantKind, ImportState, Where
 from webapp.catalog.models import (
     Answer,
@@ -39,6 +39,7 @@ from webapp.catalog.models import (
     Prompt,
 )
 from webapp.catalog.services import batches, imports, personas
+from webapp.core.errors import Refused
 from webapp.core.models import Event
 
 pytestmark = pytest.mark.django_db
@@ -341,6 +342,59 @@ def test_a_changed_or_missing_file_fails_with_the_reason(tmp_path: Path) -> None
     failed = imports.run_import(pk=again.pk, take_over=True)
     assert failed is not None
     assert "no longer there" in failed.message
+
+
+def test_a_resumed_import_forgets_its_failure(tmp_path: Path, alice: User) -> None:
+    path = write_jsonl(tmp_path / "rows.jsonl", many(5))
+    away = tmp_path / "away.jsonl"
+    run = imports.open_run(path=path, user=alice)
+    path.rename(away)
+    failed = imports.run_import(pk=run.pk, take_over=True)
+    assert failed is not None
+    assert "no longer there" in selectors.view_import(failed).message
+    away.rename(path)
+    imports.resume_import(actor=alice, run=failed)
+    done = imports.run_import(pk=run.pk)
+    assert done is not None
+    assert done.state == ImportState.DONE
+    assert "failure" not in done.report
+    assert selectors.view_import(done).message == ""
+
+
+def checked(alice: User) -> ImportRun:
+    """An upload whose check is done."""
+    body = json.dumps(row()).encode()
+    run = imports.receive_upload(actor=alice, name="a.jsonl", chunks=[body], key="upload")
+    imports.run_import(pk=run.pk)
+    run.refresh_from_db()
+    assert run.state == ImportState.DONE
+    return run
+
+
+def test_a_check_is_kept_while_an_import_needs_its_upload(alice: User) -> None:
+    check = checked(alice)
+    run = imports.start_import(actor=alice, check=check)
+    for state in (ImportState.RUNNING, ImportState.FAILED):
+        ImportRun.objects.filter(pk=run.pk).update(state=state)
+        with pytest.raises(Refused) as caught:
+            imports.cancel_import(actor=alice, run=check)
+        assert caught.value.code == "in_use"
+        old = timezone.now() - timedelta(days=30)
+        ImportRun.objects.filter(pk=check.pk).update(created_at=old)
+        imports.repair_imports()
+        assert uploads.source_path(check.pk).exists()
+    imports.resume_import(actor=alice, run=run)
+    done = imports.run_import(pk=run.pk)
+    assert done is not None
+    assert (done.state, done.added) == (ImportState.DONE, 1)
+
+
+def test_an_unused_check_can_be_dropped_and_then_not_started(alice: User) -> None:
+    check = checked(alice)
+    imports.cancel_import(actor=alice, run=check)
+    assert not uploads.source_path(check.pk).exists()
+    with pytest.raises(Refused):
+        imports.start_import(actor=alice, check=check)
 
 
 # Memory

@@ -36,6 +36,7 @@ from webapp.core.jobs import enqueue
 STALE = timedelta(seconds=30)  # no commit for so long: the process is gone
 UPLOADS_KEPT = timedelta(days=7)  # uploads that nobody starts
 SAMPLES, FIRST_REFUSALS, CONTESTANTS = 6, 20, 1000
+CHECK = "check:"  # the key of an import says from which check it was started
 Progress = Callable[[ImportRun], None]
 
 
@@ -80,11 +81,12 @@ def receive_upload(
 def start_import(*, actor: Any, check: ImportRun) -> ImportRun:
     """Import the file of a finished check. Pressing twice starts once."""
     check_may_import(actor)
-    if not check.dry_run or check.state != ImportState.DONE:
-        raise Refused(_("Only a file that was checked can be imported."), code="state")
     with transaction.atomic():
+        check = ImportRun.objects.select_for_update().get(pk=check.pk)
+        if not check.dry_run or check.state != ImportState.DONE:
+            raise Refused(_("Only a file that was checked can be imported."), code="state")
         run, created = _make_once(
-            key=f"check:{check.pk}",
+            key=f"{CHECK}{check.pk}",
             format=check.format,
             file_name=check.file_name,
             path=check.path,
@@ -310,6 +312,12 @@ def cancel_import(*, actor: Any, run: ImportRun) -> None:
         state__in=[ImportState.DONE, ImportState.FAILED], dry_run=True
     )
     with transaction.atomic():
+        run = ImportRun.objects.select_for_update().get(pk=run.pk)
+        if str(run.pk) in _checks_in_use():
+            raise Refused(
+                _("An import of this file is not finished. Cancel the import first."),
+                code="in_use",
+            )
         changed = ImportRun.objects.filter(stoppable, pk=run.pk).update(state=ImportState.CANCELLED)
         if changed:
             audit.record(actor=actor, action="cancel_import", obj=run)
@@ -317,14 +325,22 @@ def cancel_import(*, actor: Any, run: ImportRun) -> None:
         uploads.discard(run.pk)
 
 
+def _checks_in_use() -> set[str]:
+    """Checks whose upload an import still reads or may go on with after a failure."""
+    unfinished = [ImportState.UPLOADED, ImportState.RUNNING, ImportState.FAILED]
+    runs = ImportRun.objects.filter(key__startswith=CHECK, state__in=unfinished)
+    return {str(key).removeprefix(CHECK) for key in runs.values_list("key", flat=True)}
+
+
 def resume_import(*, actor: Any, run: ImportRun) -> None:
-    """Go on with a failed or cancelled import where it stopped."""
+    """Go on with a failed or cancelled import where it stopped; its failure is forgotten."""
     check_may_import(actor)
     with transaction.atomic():
-        changed = ImportRun.objects.filter(
-            pk=run.pk, state__in=[ImportState.FAILED, ImportState.CANCELLED]
-        ).update(state=ImportState.RUNNING, heartbeat_at=None, message="")
-        if changed:
+        run = ImportRun.objects.select_for_update().get(pk=run.pk)
+        if run.state in (ImportState.FAILED, ImportState.CANCELLED):
+            run.state, run.heartbeat_at, run.message = ImportState.RUNNING, None, ""
+            run.report = {name: said for name, said in run.report.items() if name != "failure"}
+            run.save(update_fields=["state", "heartbeat_at", "message", "report"])
             audit.record(actor=actor, action="resume_import", obj=run)
             enqueue("run_import", run.pk)
 
@@ -340,7 +356,7 @@ def repair_imports() -> int:
     old = ImportRun.objects.filter(created_at__lt=now - UPLOADS_KEPT, dry_run=True).exclude(
         state__in=[ImportState.RUNNING, ImportState.CANCELLED]
     )
-    for run in old[:100]:
+    for run in old.exclude(pk__in=_checks_in_use())[:100]:
         uploads.discard(run.pk)
         ImportRun.objects.filter(pk=run.pk).update(state=ImportState.CANCELLED)
     return len(waiting)

@@ -33,8 +33,9 @@ floats: sorted keys, no spaces; a .jsonl has one canonical object and a newline 
                      of the audit line that records the unsealing, or null).
 
 Merkle trees are those of RFC 6962; commitment = SHA-256 of canonical {format:
-"palate-commitment-1", protocol_sha256, root}. There are no persona summaries, prompts, user ids,
-comments or times in a bundle, and the secret seed stays secret (see ``arena.blinding``).
+"palate-commitment-1", protocol_sha256, root}. Of persona summaries and prompts a bundle has
+hashes alone; it has no user ids, comments or times, and the secret seed stays secret (see
+``arena.blinding``).
 """
 
 from __future__ import annotations

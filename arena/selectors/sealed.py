@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery, Value
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
 from arena.blinding import SealedBattle, VoteRecord
@@ -72,16 +73,18 @@ def sealed_battle(battle: Battle) -> SealedBattle:
 
 def bundle_votes(round_: Round) -> list[BundleVote]:
     """Every revision. Who was once an owner on a battle stays one: his record is not published."""
-    names = dict(RoundRater.objects.filter(round=round_).values_list("user_id", "pseudonym"))
-    rows = Vote.objects.filter(assignment__round=round_).select_related(
-        "battle__slot__x", "battle__slot__y"
+    seats = RoundRater.objects.filter(round=round_, user=OuterRef("rater"))
+    rows = (
+        Vote.objects.filter(assignment__round=round_)
+        .select_related("battle__slot__x", "battle__slot__y")
+        .annotate(pseudonym=Coalesce(Subquery(seats.values("pseudonym")[:1]), Value("")))
     )
     votes = list(rows.order_by("pk").iterator(chunk_size=CHUNK))
     owned = {(vote.battle_id, vote.rater_id) for vote in votes if vote.owner}
     key, axes = round_key(round_), list(round_.axes)
     return [
         BundleVote(
-            _record(vote, key, names[vote.rater_id], axes),
+            _record(vote, key, vote.pseudonym, axes),
             owner=(vote.battle_id, vote.rater_id) in owned,
         )
         for vote in votes

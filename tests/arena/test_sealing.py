@@ -247,6 +247,14 @@ def test_a_pseudonym_that_was_rewritten_is_noticed(world: World) -> None:
     assert "not listed" in broken(round_)
 
 
+def test_a_rater_who_was_removed_is_noticed(world: World) -> None:
+    round_ = unsealed_round(world)
+    past_triggers(
+        "arena_roundrater", "DELETE FROM arena_roundrater WHERE user_id = %s", world.raters[0].pk
+    )
+    assert "not listed" in broken(round_)
+
+
 def test_the_bundle_is_refused_where_votes_and_stored_digest_differ(world: World) -> None:
     round_ = unsealed_round(world)
     exports.bundle_file(round_).close()

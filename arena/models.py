@@ -163,7 +163,7 @@ class Slot(models.Model):
     """The queue: one pair in one context, `target` votes wanted, `live` leased or voted.
 
     `order` is a permuted-block position, so that every prefix of the queue is balanced.
-    `x_left` counts how often x was served on the left.
+    `x_left` of the live ones have x on the left.
     """
 
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="slots")

@@ -138,11 +138,6 @@ def _voted(user: Any, round_: Round) -> QuerySet[Assignment]:
     return rows.order_by("-head__at", "-head")
 
 
-def last_voted_token(user: Any, round_: Round) -> str:
-    """The battle whose vote an undo takes back, or ""."""
-    return _voted(user, round_).values_list("token", flat=True).first() or ""
-
-
 def axes_of(user: Any, round_: Round) -> list[str]:
     """The order in which this rater is asked."""
     row = RoundRater.objects.filter(round=round_, user=user).first()
@@ -201,7 +196,7 @@ def entries_of(round_: Round) -> QuerySet[Entry]:
 
 
 def round_to_undo(user: Any, token: str) -> Round | None:
-    """The round of the battle to undo; without a token that of the last vote."""
+    """The round of the battle whose vote is to be taken back."""
     rows = Assignment.objects.select_related("round").filter(rater=user, head__isnull=False)
-    row = rows.filter(token=token).first() if token else rows.order_by("-head").first()
+    row = rows.filter(token=token).first()
     return row.round if row else None

@@ -23,7 +23,7 @@ from arena.enums import Variant
 from arena.models import Assignment, Rating, Round, Vote
 from arena.ratings import RatingSpec, VoteTable, rate, rate_composite
 from arena.selectors import leaderboard, sealed
-from arena.selectors.ballots import last_voted_token
+from arena.selectors.ballots import progress_of
 from arena.services import closing, leases, ratings, votes
 from tests.arena.factories import (
     World,
@@ -139,7 +139,7 @@ def test_the_picture_is_valid_and_carries_its_source(world: World) -> None:
 def test_the_bundle_passes_the_stand_alone_script(world: World, tmp_path: Path) -> None:
     round_ = open_round(world, planned_votes=24, holdout_percent=0)
     vote_all(round_, world.raters, mixed, limit=20)
-    token = last_voted_token(world.raters[0], round_)
+    token = progress_of(world.raters[0], round_).last
     taken_back = votes.undo_vote(user=world.raters[0], round_=round_, token=token)
     assert taken_back is not None
     receipts = list(Vote.objects.values_list("receipt", flat=True)[:3])
@@ -306,7 +306,7 @@ def test_the_votes_file_feeds_the_rate_command(world: World, tmp_path: Path) -> 
 def test_an_undone_vote_is_published_and_counts_for_nothing(world: World) -> None:
     round_ = open_round(world, planned_votes=24)
     vote_all(round_, world.raters, mixed, limit=5)
-    token = last_voted_token(world.raters[0], round_)
+    token = progress_of(world.raters[0], round_).last
     votes.undo_vote(user=world.raters[0], round_=round_, token=token)
     leases.current_ballot(user=world.raters[0], round_=round_)
     round_ = finish(world, round_)

@@ -132,7 +132,7 @@ def test_a_sealed_text_cannot_be_swapped_by_taking_it_out_and_putting_it_back() 
     entry = Entry.objects.filter(context__round=round_)[0]
     version = entry.context.persona_version
     assert version is not None
-    for statement, values in (
+    swaps: list[tuple[str, list[object]]] = [
         (
             "INSERT INTO catalog_answertext (answer_id, text) VALUES (%s, %s)",
             [entry.answer_id, "x"],
@@ -141,7 +141,8 @@ def test_a_sealed_text_cannot_be_swapped_by_taking_it_out_and_putting_it_back() 
             "INSERT INTO catalog_personatext (version_id, summary) VALUES (%s, %s)",
             [version.pk, "x"],
         ),
-    ):
+    ]
+    for statement, values in swaps:
         withdraw_consent(actor=world.admin, persona=version.persona)
         with pytest.raises(IntegrityError), transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(statement, values)

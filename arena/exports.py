@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import logging
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from django.utils.translation import gettext as _
 
 from arena import verify_bundle
 from arena.blinding import SealedBattle, VoteRecord
-from arena.bundles import BundleError, BundleInput, build_bundle, write_zip
+from arena.bundles import BundleError, BundleVote, build_bundle, write_zip
 from arena.models import Round
 from arena.protocol import round_key
-from arena.selectors.leaderboard import Board, BoardRow
-from arena.selectors.sealed import bundle_input
+from arena.selectors.leaderboard import Board, BoardRow, check_unsealed
+from arena.selectors.sealed import bundle_input, bundle_votes, erased_texts, sealed_battles
 from arena.selectors.statements import axis_label, stratum_label, variant_label
 from webapp.core.charts import IntervalRow, interval_chart
 from webapp.core.errors import Refused
+from webapp.core.kept import kept_file
 
 FORMAT = "palate-leaderboard-1"
-SPOOL = 8 * 1024 * 1024  # a larger bundle goes to disk
+FORM = 1  # count up when the same rows come to be written otherwise: kept files are then made anew
+log = logging.getLogger("palate.bundle")
 HEAD = 56  # height of the lines above a standalone chart
 FORBIDDEN = re.compile("[\x00-\x1f\ud800-\udfff\ufffe\uffff]")  # not allowed in XML
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -238,20 +241,29 @@ def _xml(text: str) -> str:
 def bundle_file(round_: Round) -> BinaryIO:
     """The bundle as an open zip file at its beginning; the same round gives the same bytes.
 
-    Refused unless the round is unsealed, and where its rows no longer lead to the commitment.
+    It is built once and kept, until a text of the round is erased. Refused unless the round is
+    unsealed, and where its rows no longer lead to the commitment.
     """
-    source = bundle_input(round_)
-    target = cast(BinaryIO, tempfile.SpooledTemporaryFile(max_size=SPOOL))  # noqa: SIM115
-    try:
-        write_zip(build_bundle(source), target)
-    except BundleError as error:
-        target.close()
-        raise Refused(
-            _("The bundle cannot be built from what is stored: %(reason)s.") % {"reason": error},
-            code="bundle_broken",
-        ) from error
-    target.seek(0)
-    return target
+    check_unsealed(round_)
+
+    def write(target: BinaryIO) -> None:
+        try:
+            write_zip(build_bundle(bundle_input(round_)), target)
+        except BundleError as error:
+            log.error("bundle cannot be built: %s", error, extra={"round": round_.pk})
+            raise Refused(
+                _("The bundle does not fit what was sealed, so it is not published. See the log."),
+                code="bundle_broken",
+            ) from error
+
+    erased = len(erased_texts(round_))
+    return kept_file(f"bundle-{round_.pk}", _kept_name(round_, f"{erased}.zip"), write)
+
+
+def _kept_name(round_: Round, end: str) -> str:
+    """What was sealed, what was voted, and in which form it is written."""
+    fixed = f"{FORM} {round_.commitment} {round_.vote_digest}"
+    return f"{hashlib.sha256(fixed.encode()).hexdigest()[:32]}-{end}"
 
 
 def verify_script() -> str:
@@ -259,22 +271,33 @@ def verify_script() -> str:
     return Path(verify_bundle.__file__).read_text(encoding="utf-8")
 
 
+def votes_file(round_: Round) -> BinaryIO:
+    """The lines of `vote_lines` as an open file, written once and kept."""
+    check_unsealed(round_)
+
+    def write(target: BinaryIO) -> None:
+        for line in vote_lines(round_):
+            target.write(line.encode())
+
+    return kept_file(f"votes-{round_.pk}", _kept_name(round_, "votes.jsonl"), write)
+
+
 def vote_lines(round_: Round) -> Iterator[str]:
     """The standing votes of everybody but owners as JSON lines that `manage.py rate` reads.
 
     Nothing that the bundle does not say already: allocation and votes, joined.
     """
-    source = bundle_input(round_)
-    battles = {battle.battle: battle for battle in source.battles}
-    for record in _standing(source):
+    check_unsealed(round_)
+    battles = {battle.battle: battle for battle in sealed_battles(round_)}
+    for record in _standing(bundle_votes(round_)):
         if record.verdicts:
             yield json.dumps(_vote_row(record, battles[record.battle]), ensure_ascii=False) + "\n"
 
 
-def _standing(source: BundleInput) -> list[VoteRecord]:
+def _standing(votes: Iterable[BundleVote]) -> list[VoteRecord]:
     """The newest revision of every vote that the bundle publishes, in the order of the bundle."""
     newest: dict[tuple[str, str], VoteRecord] = {}
-    for vote in source.votes:
+    for vote in votes:
         record = vote.record
         known = newest.get((record.battle, record.rater))
         if not vote.owner and (known is None or known.revision < record.revision):

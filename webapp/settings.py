@@ -48,7 +48,8 @@ HTTPS = env.bool("HTTPS", default=False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_SSL_REDIRECT = HTTPS
-if env.bool("TRUST_PROXY", default=False):
+TRUST_PROXY = env.bool("TRUST_PROXY", default=False)
+if TRUST_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SESSION_COOKIE_AGE = 14 * 24 * 3600
 SECURE_REFERRER_POLICY = "same-origin"
@@ -235,7 +236,10 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_RATES": {
         "anon": env.str("API_RATE_ANON", default="60/min"),
         "user": env.str("API_RATE_USER", default="600/min"),
+        "downloads": env.str("DOWNLOAD_RATE", default="30/min"),  # without an account
     },
+    # Only a proxy that is trusted says who asks; else anybody could say so in a header.
+    "NUM_PROXIES": 1 if TRUST_PROXY else 0,
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.CursorPagination",
     "PAGE_SIZE": 100,
     "EXCEPTION_HANDLER": "webapp.core.api.exception_handler",
@@ -325,5 +329,3 @@ LOGGING = {
         "django.server": {"level": "ERROR"},
     },
 }
-
-SILENCED_SYSTEM_CHECKS: list[str] = []

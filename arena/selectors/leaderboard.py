@@ -131,7 +131,7 @@ def read_board(
     round_: Round, *, axis: str = "", stratum: str = "", variant: str = Variant.ALL
 ) -> Board:
     """One board of an unsealed round in two queries; InvalidInput names a choice that fails."""
-    _check_unsealed(round_)
+    check_unsealed(round_)
     found = _snapshots(round_, [variant]) if variant in Variant.values else {}
     snapshot = found.get(variant)
     if snapshot is None:
@@ -150,7 +150,7 @@ def read_boards(
     round_: Round, *, axis: str = "", stratum: str | None = None, variant: str = ""
 ) -> list[Board]:
     """All boards of an unsealed round that fit, in two queries. Empty choices mean all."""
-    _check_unsealed(round_)
+    check_unsealed(round_)
     snapshots = _snapshots(round_, [variant] if variant else Variant.values)
     rows: dict[tuple[int, str, str], list[Rating]] = {}
     for row in _ratings(snapshots.values()):
@@ -174,8 +174,8 @@ def ordered(results: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(axis, results[axis]) for axis in AXES if axis in results]
 
 
-def _check_unsealed(round_: Round) -> None:
-    """The last door, whoever calls: no board of a sealed round is ever built."""
+def check_unsealed(round_: Round) -> None:
+    """The last door, whoever calls: no result of a sealed round is ever built."""
     if round_.state != RoundState.UNSEALED:
         raise Refused(_("This round is not unsealed."), code="sealed")
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 
-from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
@@ -19,7 +19,7 @@ from arena.models import Round, Vote
 from arena.protocol import rating_spec
 from arena.selectors import leaderboard as select
 from arena.selectors.sealed import find_receipt
-from arena.views.leaderboard import lasting, readers
+from arena.views.leaderboard import download, lasting, readers
 
 RECEIPT = re.compile(r"[0-9a-f]{16,64}")
 
@@ -82,7 +82,7 @@ def _receipt_sentence(vote: Vote) -> str:
 @require_safe
 def bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The bundle of an unsealed round. Refused for any other, whoever asks."""
-    round_ = select.access_results(request.user, pk)
+    round_ = download(request, pk)
     return lasting(
         FileResponse(
             exports.bundle_file(round_),
@@ -97,12 +97,15 @@ def bundle(request: HttpRequest, pk: int) -> HttpResponseBase:
 @require_safe
 def votes_file(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The standing votes of the bundle, as `manage.py rate` reads them."""
-    round_ = select.access_results(request.user, pk)
-    lines = list(exports.vote_lines(round_))
-    response = StreamingHttpResponse(lines, content_type="application/x-ndjson; charset=utf-8")
-    name = exports.file_name(round_, "votes.jsonl")
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
-    return lasting(response)
+    round_ = download(request, pk)
+    return lasting(
+        FileResponse(
+            exports.votes_file(round_),
+            as_attachment=True,
+            filename=exports.file_name(round_, "votes.jsonl"),
+            content_type="application/x-ndjson; charset=utf-8",
+        )
+    )
 
 
 @readers

@@ -35,6 +35,7 @@ from webapp.core.charts import (
     mark_range,
 )
 from webapp.core.http import whole_number
+from webapp.core.throttle import check_downloads
 
 FRESH_SECONDS = 300
 View = Callable[..., HttpResponseBase]
@@ -230,6 +231,13 @@ def _cell(share: float | None, battles: int, diagonal: bool) -> str:
 # --- files ------------------------------------------------------------------------------------
 
 
+def download(request: HttpRequest, pk: int) -> Round:
+    """The unsealed round whose file is asked for; strangers may not ask without end."""
+    round_ = select.access_results(request.user, pk)
+    check_downloads(request)
+    return round_
+
+
 def _boards(request: HttpRequest, round_: Round) -> list[select.Board]:
     """The boards that the query names; without a query all of the round."""
     return select.read_boards(
@@ -244,7 +252,7 @@ def _boards(request: HttpRequest, round_: Round) -> list[select.Board]:
 @require_safe
 def leaderboard_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The boards of a round as CSV."""
-    round_ = select.access_results(request.user, pk)
+    round_ = download(request, pk)
     lines = exports.leaderboard_csv(_boards(request, round_))
     response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = _attachment(round_, "leaderboard.csv")
@@ -255,7 +263,7 @@ def leaderboard_csv(request: HttpRequest, pk: int) -> HttpResponseBase:
 @require_safe
 def leaderboard_json(request: HttpRequest, pk: int) -> HttpResponseBase:
     """The boards of a round with matrices and notes as JSON."""
-    round_ = select.access_results(request.user, pk)
+    round_ = download(request, pk)
     data = exports.leaderboard_json(round_, _boards(request, round_))
     response = JsonResponse(data, json_dumps_params={"ensure_ascii": False, "allow_nan": False})
     response["Content-Disposition"] = _attachment(round_, "leaderboard.json")
@@ -270,7 +278,7 @@ def _attachment(round_: Round, what: str) -> str:
 @require_safe
 def leaderboard_svg(request: HttpRequest, pk: int) -> HttpResponseBase:
     """One board as a picture that other sites may show."""
-    round_ = select.access_results(request.user, pk)
+    round_ = download(request, pk)
     board = select.read_board(round_, **_choices(request))
     response = HttpResponse(
         exports.leaderboard_svg(board), content_type="image/svg+xml; charset=utf-8"

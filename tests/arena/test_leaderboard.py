@@ -354,8 +354,8 @@ def test_pages_need_few_queries(
         ("leaderboard_json", 3),
         ("leaderboard_svg", 3),
         ("verify", 4),
-        ("bundle", 6),
-        ("votes_file", 6),
+        ("bundle", 7),
+        ("votes_file", 7),
     ],
 )
 def test_files_need_few_queries(

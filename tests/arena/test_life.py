@@ -132,7 +132,7 @@ def test_a_sealed_text_cannot_be_swapped_by_taking_it_out_and_putting_it_back() 
     entry = Entry.objects.filter(context__round=round_)[0]
     version = entry.context.persona_version
     assert version is not None
-    swaps: list[tuple[str, list[object]]] = [
+    swaps: list[tuple[str, list[int | str]]] = [
         (
             "INSERT INTO catalog_answertext (answer_id, text) VALUES (%s, %s)",
             [entry.answer_id, "x"],

@@ -220,7 +220,7 @@ def broken(round_: Round) -> str:
     with pytest.raises(Refused) as caught:
         exports.bundle_file(Round.objects.get(pk=round_.pk))
     assert caught.value.code == "bundle_broken"
-    return str(caught.value)
+    return str(caught.value.__cause__)
 
 
 def test_votes_of_a_rater_who_was_added_later_are_not_published(world: World) -> None:

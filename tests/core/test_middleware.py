@@ -10,7 +10,6 @@ import pytest
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import URLPattern, URLResolver, include, path, reverse
-from pytest import LogCaptureFixture
 
 from tests.arena.factories import World, make_world, open_round
 from webapp.accounts.models import User
@@ -44,7 +43,7 @@ urlpatterns += [path("", include("webapp.urls"))]
 @pytest.mark.django_db
 @pytest.mark.urls("tests.core.test_middleware")
 def test_a_server_error_is_logged_with_its_place_and_without_what_was_said(
-    caplog: LogCaptureFixture, bob: User
+    caplog: pytest.LogCaptureFixture, bob: User
 ) -> None:
     client = Client(raise_request_exception=False)
     client.force_login(bob)
@@ -64,7 +63,7 @@ def test_a_server_error_is_logged_with_its_place_and_without_what_was_said(
 
 @pytest.mark.django_db
 @pytest.mark.urls("tests.core.test_middleware")
-def test_a_refusal_is_no_server_error(caplog: LogCaptureFixture, bob: User) -> None:
+def test_a_refusal_is_no_server_error(caplog: pytest.LogCaptureFixture, bob: User) -> None:
     client = Client()
     client.force_login(bob)
     with caplog.at_level(logging.INFO):

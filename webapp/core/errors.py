@@ -39,3 +39,9 @@ class Forbidden(PalateError):
     """This person may not do it."""
 
     status = 403
+
+
+class TooMany(PalateError):
+    """Asked too often."""
+
+    status = 429

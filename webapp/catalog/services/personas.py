@@ -18,6 +18,7 @@ from webapp.catalog.services.checks import check_features, check_summary, check_
 from webapp.catalog.texts import sha256
 from webapp.core import audit
 from webapp.core.errors import InvalidInput
+from webapp.core.kept import forget_kept_files
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,6 @@ def _append_version(persona: Persona, summary: str, *, source: str, reason: str)
     return version
 
 
-def set_owner(*, actor: Any, persona: Persona, owner: Any) -> None:
-    """Say whose persona it is; his votes on it will be marked."""
-    with transaction.atomic():
-        locked = Persona.objects.select_for_update().get(pk=persona.pk)
-        locked.owner = owner
-        locked.save(update_fields=["owner"])
-        audit.record(actor=actor, action="set_persona_owner", obj=locked)
-
-
 def record_consent(*, actor: Any, persona: Persona, scope: str) -> None:
     """Note that the person agreed, and to what. Saying the same again changes nothing."""
     scope = check_text(scope.strip(), "scope", limit=100)
@@ -135,6 +127,7 @@ def withdraw_consent(*, actor: Any, persona: Persona) -> Withdrawal:
                 summaries=erased,
                 answers=erased_answers,
             )
+        transaction.on_commit(forget_kept_files)
     return Withdrawal(summaries=erased, answers=erased_answers, sealed=sealed)
 
 

@@ -17,8 +17,8 @@ from django.db.migrations.operations.base import Operation
 class Guard(Operation):
     """Refuse `event` (INSERT, UPDATE, DELETE, TRUNCATE) on `table` where the SQL `condition` holds.
 
-    TRUNCATE has no condition and no SQLite counterpart. The condition may name OLD and NEW and hold subqueries; it must be valid in SQLite and
-    PostgreSQL. Booleans are written as `IS TRUE` / `IS NOT TRUE`.
+    TRUNCATE has no condition and no SQLite counterpart. A condition may name OLD and NEW and hold
+    subqueries; it must be valid in SQLite and PostgreSQL.
     """
 
     reduces_to_sql = True

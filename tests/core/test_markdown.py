@@ -272,6 +272,33 @@ def test_pathological_texts_cost_bounded_time(name: str) -> None:
     assert time.perf_counter() - started < 10
 
 
+BOMBS = {
+    "css": '"\\', "typescript": "a.", "javascript": "'\\", "java": "\n\n", "c": "\n", "cpp": "\n",
+    "objective-c": "\n\n", "make": "a", "csharp": "a\n", "go": '"\\', "kotlin": "/", "r": "`\\",
+    "perl": "`\\", "matlab": "\n ",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("language", BOMBS)
+@pytest.mark.parametrize("length", [900, 1_900, 3_900, 39_900])
+def test_no_code_costs_much_to_highlight(language: str, length: int) -> None:
+    """Measured: at most 0.3 s each, for every length; the bound leaves room for a busy machine."""
+    bomb = BOMBS[language]
+    code = (bomb * length)[:length]
+    render.__wrapped__(f"```{language}\nx\n```")  # the lexer is loaded
+    started = time.process_time()
+    render.__wrapped__(f"```{language}\n{code}\n```\n" * 3)
+    assert time.process_time() - started < 1
+
+
+def test_code_beyond_the_budget_keeps_its_text_and_loses_its_colours() -> None:
+    line = "int a = 1;\n"
+    assert "<span" in render(f"```c\n{line * 100}```")
+    page = render(f"```c\n{line * 400}```")
+    assert "<span" not in page
+    assert page.count("int a = 1;") == 400
+
+
 def test_what_is_too_deep_for_the_parser_is_shown_as_it_is() -> None:
     text = "> " * 60 + "the end"
     assert render(text) == render_plain(text)

@@ -30,7 +30,9 @@ from webapp.core.formulas import formulas
 
 MAX_CHARS = 100_000  # longer texts are shown as they are
 MAX_NESTING = 40  # the parser drops what lies deeper, so such texts are shown as they are
-CODE_BUDGET = 40_000  # characters of code highlighted in one text
+# Characters of code highlighted in one text. The lexers backtrack: hostile code costs the square
+# of its length, about 0.15 s for this much of it. Longer code is shown without colours.
+CODE_BUDGET = 4_000
 FIRST_HEADING = 3  # the page's own title and the sides' letters come before
 _MARKS = re.compile(r"[\[\]`*_~<&!|]")
 MAX_MARKS = 20_000  # characters with a meaning in Markdown
@@ -48,6 +50,12 @@ _LANGUAGES = _words(
     rb ruby rust scala sh shell sql swift tex toml ts tsx typescript xml yaml yml
     """
 )
+
+# Lexers that backtrack much more than the others: a character counts so many times.
+_DEAR = {
+    **dict.fromkeys(("c", "c++", "cpp", "objective-c", "java", "make"), 2),
+    "csharp": 4,
+}
 
 _MATH_TAGS = _words(
     """
@@ -178,11 +186,10 @@ def _code(
     env: MutableMapping[str, Any],
 ) -> str:
     token = tokens[idx]
-    words = token.info.split()
-    spent = env["code_chars"] = env.get("code_chars", 0) + len(token.content)
-    markup = None
-    if words and spent <= CODE_BUDGET:
-        markup = _highlighted(token.content, words[0].lower())
+    language = (token.info.split() or [""])[0].lower()
+    cost = len(token.content) * _DEAR.get(language, 1)
+    spent = env["code_spent"] = env.get("code_spent", 0) + cost
+    markup = _highlighted(token.content, language) if spent <= CODE_BUDGET else None
     body = escape(token.content) if markup is None else markup
     return f'<pre class="hl" tabindex="0" dir="ltr"><code>{body}</code></pre>\n'
 

@@ -101,6 +101,28 @@ def test_heat_map_shows_share_and_votes_and_two_hues() -> None:
     assert even, "fifty per cent has no colour"
 
 
+def test_the_number_of_a_row_stands_before_its_name() -> None:
+    """“Harborlight 8B 1” would read like a name."""
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", heat_map(["Harbor 8B"], [[None]], [[0]]))
+    assert drawn[:2] == ["1", "Harbor 8B"]
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5, 20])
+def test_names_of_rounds_have_room(rounds: int) -> None:
+    labels = [f"Round no {n:05d}" for n in range(rounds)]  # 14 characters
+    line = HistorySeries("a", [HistoryPoint(n, 1000, 990, 1010) for n in range(rounds)])
+    root = parse(history_chart(labels, [line]))
+    texts = {node.text: float(node.get("x", "")) for node in root.iter(f"{SVG}text")}
+    shown = [name for name in texts if name and name.startswith("Round no")]
+    assert len(shown) == rounds
+    assert min(len(name) for name in shown) >= 12
+    width = float(root.get("width", ""))
+    for name in shown:
+        half = 7.8 * len(name) / 2
+        assert texts[name] - half >= 0
+        assert texts[name] + half <= width
+
+
 def test_marks_share_one_scale() -> None:
     low, high = mark_range(ROWS)
     marks = [interval_mark(row, low, high) for row in ROWS]

@@ -21,6 +21,7 @@ FONT = "system-ui, 'PingFang SC', 'Noto Sans CJK SC', 'Microsoft YaHei', sans-se
 
 MOST = 1_000_000  # ratings beyond this are shown as infinite
 ROW = 32  # height of a row of the interval chart
+COLUMN = 112  # least width of a round of the history
 CELL = 48  # side of a cell of the heat map
 STRONGEST = 0.5  # opacity of a cell at 0 % or 100 %: its number stays readable
 _FORBIDDEN = re.compile("[\x00-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -124,12 +125,13 @@ def heat_map(
     title = title or _("Win fraction of the row against the column")
     if not names:
         return _empty(title, standalone)
-    left = min(max(_width(name) for name in names), 220) + 48
+    left = min(max(_width(name) for name in names), 220) + 56
     size = CELL * len(names)
     parts = []
     for i, name in enumerate(names):
         middle = 32 + CELL * i + CELL / 2
-        parts.append(_text(left - 12, middle + 5, f"{_fit(name, 220)}  {i + 1}", anchor="end"))
+        parts.append(_text(28, middle + 5, str(i + 1), tone="muted", anchor="end"))
+        parts.append(_text(40, middle + 5, _fit(name, 220)))
         parts.append(
             _text(left + CELL * i + CELL / 2, 22, str(i + 1), tone="muted", anchor="middle")
         )
@@ -154,14 +156,16 @@ def history_chart(
         return _empty(title, standalone)
     bounds = _bounds([point for line in series for point in line.points])
     height = max(280, 20 * len(series) + 80)
-    plot = max(280, 72 * len(labels))
+    plot = max(280, COLUMN * len(labels))
+    room = min(plot / max(len(labels) - 1, 1) - 8, 2 * 72 - 8)  # what stands left of the first
     scale, ticks = _value_scale(bounds, height - 48, 20)
     across = Scale(0, max(len(labels) - 1, 1), 72, 72 + plot)
     parts = [_level(scale, tick, plot) for tick in ticks]
-    parts += [_label(across(i), height, label) for i, label in enumerate(labels)]
+    parts += [_label(across(i), height, label, room) for i, label in enumerate(labels)]
     parts += [_line(line, k, len(series), across, scale) for k, line in enumerate(series)]
     parts += _line_names(series, scale, 72 + plot + 16, height)
-    width = 72 + plot + 32 + min(max(_width(line.name) for line in series), 220)
+    names = min(max(_width(line.name) for line in series), 220)
+    width = 72 + plot + max(32 + names, 72)
     return _svg(parts, width, height, title, _history_words(labels, series), standalone)
 
 
@@ -203,8 +207,8 @@ def _level(scale: Scale, tick: float, plot: float) -> str:
     return grid + _text(48, y + 5, _number(tick), tone="muted", anchor="end")
 
 
-def _label(x: float, height: float, label: str) -> str:
-    return _text(x, height - 20, _fit(label, 72), tone="muted", anchor="middle")
+def _label(x: float, height: float, label: str, room: float) -> str:
+    return _text(x, height - 20, _fit(label, room), tone="muted", anchor="middle")
 
 
 def _line(line: HistorySeries, k: int, n: int, across: Scale, scale: Scale) -> str:

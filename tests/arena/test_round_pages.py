@@ -225,6 +225,36 @@ def test_remarks_are_read_after_unsealing_with_names(world: World) -> None:
     assert rater.username not in page
 
 
+def test_verdicts_of_who_was_ever_an_owner_stay_out_of_the_remarks(world: World) -> None:
+    """As in the bundle: the revision that counts may be one of a time when he no longer was."""
+    from arena.models import Vote
+    from arena.selectors.remarks import remarks, resolved
+    from arena.services import closing, ratings
+
+    round_ = open_round(world)
+    rater = world.raters[0]
+    row = leases.current_ballot(user=rater, round_=round_)
+    assert row is not None
+    persona = row.slot.context.persona_version.persona  # type: ignore[union-attr]
+    ballot = votes.Ballot(left_is_better(row), comment="Mine")
+    for owner in (rater, None):
+        persona.owner = owner
+        persona.save(update_fields=["owner"])
+        votes.cast_vote(user=rater, token=row.token, ballot=ballot)
+        if owner:
+            votes.undo_vote(user=rater, round_=round_, token=row.token)
+    owned = Vote.objects.filter(assignment=row).order_by("revision").values_list("owner", flat=True)
+    assert owned[0]
+    assert not owned.last()
+    closing.close_round(actor=world.admin, round_=round_, reason="over")
+    ratings.rate_round(round_.pk)
+    for admin in (world.admin, world.second_admin):
+        closing.approve_unsealing(actor=admin, round_=round_, reason="done")
+    round_.refresh_from_db()
+    (remark,) = resolved(round_, remarks(round_, "1"))
+    assert (remark.comment, remark.verdicts) == ("Mine", {})
+
+
 def test_raters_who_imported_are_named_before_opening(world: World) -> None:
     from webapp.catalog.enums import Where
     from webapp.catalog.models import Exposure

@@ -80,6 +80,11 @@ class Round(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def holder(self) -> str:
+        """The name under which the round holds its answers in `catalog.Seal`."""
+        return f"round:{self.pk}"
+
 
 class RoundContestant(models.Model):
     round = models.ForeignKey(Round, on_delete=models.CASCADE, related_name="round_contestants")

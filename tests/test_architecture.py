@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from celery import current_app
-from django.apps import apps
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.urls import URLPattern, URLResolver, get_resolver
@@ -129,10 +129,34 @@ def test_no_database_error_is_caught_inside_a_transaction() -> None:
     assert not found
 
 
-def test_the_web_process_never_imports_torch() -> None:
-    import sys
+IMPORT_EVERYTHING = """
+import importlib, pkgutil, sys
 
-    for config in apps.get_app_configs():
-        if config.name.split(".")[0] in OURS:
-            import_module(config.name)
-    assert "torch" not in sys.modules
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "transformers", "trl"):
+            raise SystemExit(f"{name} is imported")
+
+sys.meta_path.insert(0, NoTorch())
+import django
+django.setup()
+for name in OURS:
+    for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
+        importlib.import_module(module.name)
+        print(module.name)
+"""
+
+
+def import_everything(more: str = "") -> subprocess.CompletedProcess[str]:
+    code = IMPORT_EVERYTHING.replace("OURS", repr(OURS)) + more
+    return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_the_web_process_never_imports_torch() -> None:
+    """All modules are imported where torch would end the process; torch need not be installed."""
+    done = import_everything()
+    assert done.returncode == 0, done.stderr
+    assert {"webapp.settings", "arena.views.ballots", "workers.tasks"} <= set(done.stdout.split())
+    caught = import_everything("import torch")
+    assert caught.returncode == 1
+    assert "torch is imported" in caught.stderr

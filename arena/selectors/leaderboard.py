@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -81,8 +80,8 @@ class Board:
 
 
 def may_read(user: Any) -> bool:
-    """Whether this person may read leaderboards at all."""
-    return bool(settings.LEADERBOARD_PUBLIC or user.is_authenticated)
+    """Whether this person may read leaderboards at all: the results of any unsealed round."""
+    return policies.may_see_results(user, Round(state=RoundState.UNSEALED))
 
 
 def check_results(user: Any, round_: Round) -> None:
@@ -104,7 +103,7 @@ def readable_rounds(user: Any) -> QuerySet[Round]:
     """Rounds whose record this person may read: all with an account, else the unsealed ones."""
     if user.is_authenticated:
         return Round.objects.order_by("-pk")
-    return unsealed_rounds() if settings.LEADERBOARD_PUBLIC else Round.objects.none()
+    return unsealed_rounds() if may_read(user) else Round.objects.none()
 
 
 def access_record(user: Any, pk: int) -> Round:

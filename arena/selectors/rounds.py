@@ -76,7 +76,7 @@ def hit_counts(round_: Round) -> list[dict[str, Any]]:
 
 def barred_raters(round_: Round) -> list[User]:
     """Raters who imported, wrote, labelled or audited answers of the round: they skip those."""
-    sealed = Seal.objects.filter(holder=f"round:{round_.pk}").values("answer")
+    sealed = Seal.objects.filter(holder=round_.holder).values("answer")
     met = (
         Exposure.objects.filter(answer__in=sealed, user__in=round_.round_raters.values("user"))
         .exclude(where=Where.VOTED)

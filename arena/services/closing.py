@@ -17,7 +17,7 @@ from arena.models import Round, UnsealApproval
 from arena.selectors.votes import receipts_of
 from arena.services.leases import HELD, sweep_expired
 from arena.services.ratings import missing_variants
-from arena.services.rounds import holder, locked, move
+from arena.services.rounds import locked, move
 from webapp.accounts.enums import Role
 from webapp.catalog.models import Seal
 from webapp.core import audit
@@ -101,4 +101,4 @@ def approvals_missing(round_: Round) -> int:
 def _unseal(round_: Round, actor: Any) -> None:
     now = timezone.now()
     move(round_, RoundState.UNSEALED, actor=actor, unsealed_at=now)
-    Seal.objects.filter(holder=holder(round_), released_at=None).update(released_at=now)
+    Seal.objects.filter(holder=round_.holder, released_at=None).update(released_at=now)

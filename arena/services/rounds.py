@@ -214,7 +214,7 @@ def back_to_draft(*, actor: Any, round_: Round) -> None:
 
 
 def _drop_entries(round_: Round) -> None:
-    Seal.objects.filter(holder=holder(round_), released_at=None).delete()
+    Seal.objects.filter(holder=round_.holder, released_at=None).delete()
     Entry.objects.filter(context__round=round_).delete()
 
 
@@ -235,11 +235,6 @@ def cancel_round(*, actor: Any, round_: Round, reason: str) -> None:
         )
         if not was_open:
             _drop_entries(round_)
-
-
-def holder(round_: Round) -> str:
-    """The name under which a round holds its answers in `catalog.Seal`."""
-    return f"round:{round_.pk}"
 
 
 def contestants_of(round_: Round) -> list[Contestant]:

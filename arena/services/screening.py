@@ -30,7 +30,7 @@ from arena.leakage import (
     mask_spans,
 )
 from arena.models import Context, Entry, Round, ScreeningHit
-from arena.services.rounds import contestants_of, holder, locked, move
+from arena.services.rounds import contestants_of, locked, move
 from webapp.catalog.models import Answer, Seal
 from webapp.core.errors import Refused
 from webapp.core.jobs import enqueue
@@ -135,7 +135,7 @@ def _free_answers(
 
 def _seals_elsewhere(round_: Round) -> QuerySet[Seal]:
     """Seals of other rounds, live or released."""
-    return Seal.objects.exclude(holder=holder(round_))
+    return Seal.objects.exclude(holder=round_.holder)
 
 
 def _seal(round_: Round, answers: Iterable[int]) -> None:
@@ -143,14 +143,14 @@ def _seal(round_: Round, answers: Iterable[int]) -> None:
     wanted = set(answers)
     _check_texts_are_free(round_, wanted)
     own = set(
-        Seal.objects.filter(answer__in=wanted, holder=holder(round_)).values_list(
+        Seal.objects.filter(answer__in=wanted, holder=round_.holder).values_list(
             "answer_id", flat=True
         )
     )
     try:
         with transaction.atomic():
             Seal.objects.bulk_create(
-                Seal(answer_id=answer, holder=holder(round_)) for answer in sorted(wanted - own)
+                Seal(answer_id=answer, holder=round_.holder) for answer in sorted(wanted - own)
             )
     except IntegrityError as error:
         raise _taken() from error

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.models import AnonymousUser
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -56,7 +57,7 @@ def readers(view: View) -> View:
 
 def lasting(response: HttpResponseBase) -> HttpResponseBase:
     """Results of an unsealed round do not change: let caches keep them for a while."""
-    if settings.LEADERBOARD_PUBLIC:
+    if select.may_read(AnonymousUser()):
         patch_cache_control(response, public=True, max_age=FRESH_SECONDS)
     else:
         patch_cache_control(response, private=True, max_age=FRESH_SECONDS)

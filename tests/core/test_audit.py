@@ -37,6 +37,11 @@ def test_whoever_gets_past_the_triggers_is_found_out(alice: User) -> None:
     with connection.cursor() as cursor:
         cursor.execute("DROP TRIGGER core_event_no_update")
         cursor.execute("UPDATE core_event SET action = 'forged' WHERE n = 2")
+    page = Client()
+    page.force_login(alice)
+    text = page.get(reverse("core:audit"), {"check": "1"}).content.decode()
+    assert "The chain is broken" in text
+    assert "line 2" not in text  # that sentence is English and for the log
     with pytest.raises(ValueError, match="line 2"):
         audit.verify_chain()
 

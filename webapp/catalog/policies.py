@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from webapp.accounts.policies import is_admin
-from webapp.catalog.models import ImportRun, Persona
+from webapp.catalog.models import Persona
 from webapp.core.errors import Forbidden, Refused
 
 
@@ -34,7 +34,3 @@ def check_may_import(user: Any) -> None:
     """`None` is the operator at the command line."""
     if user is not None and not is_admin(user):
         raise Forbidden(_("Only administrators import."), code="role")
-
-
-def may_see_import(user: Any, run: ImportRun) -> bool:
-    return is_admin(user)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -59,35 +58,6 @@ def labelled_features(persona: Persona) -> list[tuple[str, str]]:
     ]
 
 
-def current_versions(
-    features: Mapping[str, Iterable[str]] | None = None,
-) -> QuerySet[PersonaVersion]:
-    """The newest version of every persona whose consent stands, with persona and text.
-
-    `features` keeps personas that have one of the given values in each given feature.
-    """
-    newer = PersonaVersion.objects.filter(persona=OuterRef("persona"), n__gt=OuterRef("n"))
-    versions = (
-        PersonaVersion.objects.filter(~Exists(newer), persona__withdrawn_at=None)
-        .exclude(text=None)
-        .select_related("persona", "text")
-        .order_by("pk")
-    )
-    for name, values in (features or {}).items():
-        versions = versions.filter(**{f"persona__features__{name}__in": list(values)})
-    return versions
-
-
-def feature_values() -> dict[str, list[str]]:
-    """The values in use of every allow-listed feature, for choosing strata."""
-    found: dict[str, set[str]] = {name: set() for name in STRATUM_FEATURES}
-    rows = Persona.objects.filter(withdrawn_at=None).values_list("features", flat=True)
-    for features in rows.iterator():
-        for name, value in features.items():
-            found.setdefault(name, set()).add(str(value))
-    return {name: sorted(values) for name, values in found.items() if values}
-
-
 # Prompts
 
 
@@ -127,11 +97,6 @@ def contestants() -> QuerySet[Contestant]:
     return Contestant.objects.annotate(
         answer_count=Coalesce(Subquery(counted, output_field=IntegerField()), 0)
     )
-
-
-def free_answers() -> QuerySet[Answer]:
-    """Answers that may enter a round: their text is there and they were never in one."""
-    return Answer.objects.filter(seal=None).exclude(body=None)
 
 
 @dataclass(frozen=True)

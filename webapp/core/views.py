@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.contrib.auth.decorators import login_not_required
 from django.core.paginator import Paginator
 from django.db import DatabaseError, connection
@@ -18,6 +20,7 @@ from webapp.core.errors import Forbidden
 from webapp.core.http import go_back
 from webapp.core.models import Event
 
+log = logging.getLogger("palate.audit")
 AUDIT_ROLES = ("admin", "viewer")  # core knows no roles; these are their names
 
 
@@ -60,7 +63,8 @@ def audit_log(request: HttpRequest) -> HttpResponse:
         try:
             checked = audit.verify_chain()
         except ValueError as error:
-            broken = str(error)
+            log.error("audit chain: %s", error)
+            broken = _("The chain is broken: a line was changed, or lines are gone. See the log.")
     rows = Event.objects.select_related("actor").order_by("-n")
     page = Paginator(rows, 100).get_page(request.GET.get("page", "1"))
     context = {"page": page, "checked": checked, "broken": broken}

@@ -51,7 +51,8 @@ def _cast(request: HttpRequest) -> HttpResponse:
     except InvalidInput as error:
         return _rejected(request, token, error)
     except Refused as error:
-        return _nothing(request, "closed", error=str(error), status=409)
+        reason = "closed" if error.code == "round_closed" else "refused"
+        return _nothing(request, reason, error=str(error), status=409)
     return _next(request, vote_.assignment.round, receipt=vote_.receipt)
 
 

@@ -180,6 +180,15 @@ def test_a_prefetched_battle_cannot_be_voted_on_before_it_is_shown(
     assert response.status_code == 403
 
 
+def test_a_skipped_battle_says_why_it_takes_no_vote(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    client.post(reverse("arena:skip"), {"token": token, "reason": "recognised"})
+    response = cast(client, token, htmx=True)
+    assert response.status_code == 409
+    assert "gave this battle back" in response.content.decode()
+
+
 def test_votes_after_closing_are_refused_kindly(world: World, round_: Round) -> None:
     client = browser(world.raters[0])
     token = current_token(client)

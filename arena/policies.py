@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 
 from arena.enums import TRANSITIONS, AssignmentState, RoundState
 from arena.models import Assignment, Round, RoundRater
-from webapp.accounts.enums import Role
 from webapp.accounts.policies import check_admin, is_admin, may_vote_in_rounds
 from webapp.core.errors import Forbidden, PalateError, Refused
 
@@ -84,6 +83,12 @@ def check_still_possible(round_: Round) -> None:
 def check_approve_unseal(actor: Any, round_: Round) -> None:
     check_admin(actor)
     check_move(round_, RoundState.UNSEALED)
+    if round_.opened_at is not None and actor.date_joined >= round_.opened_at:
+        # Else one administrator could invite a second self and unseal alone.
+        raise Refused(
+            _("Only who was an administrator before the round opened can agree to unseal it."),
+            code="joined_later",
+        )
     if round_.approvals.filter(user=actor).exists() and settings.UNSEAL_APPROVALS > 1:
         raise Refused(
             _("You have agreed already; another administrator has to agree too."),
@@ -108,7 +113,3 @@ def may_see_results(user: Any, round_: Round) -> bool:
 
 def may_administer(user: Any) -> bool:
     return is_admin(user)
-
-
-def is_voter(user: Any) -> bool:
-    return bool(user.role in (Role.RATER, Role.ANNOTATOR))

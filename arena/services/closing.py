@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -93,7 +93,11 @@ def approve_unsealing(*, actor: Any, round_: Round, reason: str) -> Round:
 
 def approvals_missing(round_: Round) -> int:
     """How many further administrators have to agree."""
-    agreed = round_.approvals.filter(user__is_active=True, user__role=Role.ADMIN).count()
+    agreed = round_.approvals.filter(
+        user__is_active=True,
+        user__role=Role.ADMIN,
+        user__date_joined__lt=F("round__opened_at"),  # a second self invited later does not count
+    ).count()
     needed: int = settings.UNSEAL_APPROVALS
     return max(needed - agreed, 0)
 

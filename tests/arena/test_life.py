@@ -19,6 +19,8 @@ from tests.arena.factories import (
     unsealed_round,
     vote_all,
 )
+from tests.conftest import make_user
+from webapp.accounts.enums import Role
 from webapp.catalog.models import Seal
 from webapp.catalog.services.personas import withdraw_consent
 from webapp.core.errors import InvalidInput, Refused
@@ -54,6 +56,14 @@ def test_unsealing_takes_two_administrators() -> None:
     round_.refresh_from_db()
     assert round_.state == RoundState.UNSEALED
     assert not Seal.objects.filter(released_at=None).exists()
+
+
+def test_who_became_an_administrator_later_cannot_help_to_unseal() -> None:
+    round_ = closed_round(make_world())
+    late = make_user("late", Role.ADMIN)
+    with pytest.raises(Refused) as caught:
+        closing.approve_unsealing(actor=late, round_=round_, reason="a second self")
+    assert caught.value.code == "joined_later"
 
 
 def test_the_database_knows_the_same_moves_as_the_code() -> None:

@@ -7,6 +7,7 @@ Everything may run again without harm: the data stay, and steps that have nothin
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shlex
@@ -199,8 +200,14 @@ def main() -> int:
     if port_is_taken():
         print(f"Port {os.environ['PORT']} is taken. Choose another: make demo PORT=8001")
         return 1
-    prepare()
-    code = run()
+    with (Path(os.environ["PALATE_HOME"]) / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            print(f"{os.environ['PALATE_HOME']} is in use by another demo; set PALATE_HOME.")
+            return 1
+        prepare()
+        code = run()
     return 0 if code in (0, 130, 143) else code
 
 

@@ -44,6 +44,7 @@ class Progress:
     done: int
     target: int
     last: str = ""
+    complete: bool = False  # all planned votes of the round are in
 
 
 PARTS = (
@@ -126,10 +127,11 @@ def progress_of(user: Any, round_: Round) -> Progress:
         last=Max(Subquery(_voted(user, round_).values("token")[:1])),
     )
     seats = counts["raters"] or RoundRater.objects.filter(round=round_).count()
-    share = -(-round_.planned_votes // (seats or 1))
     left = max(round_.planned_votes - counts["all"], 0)
-    target = max(counts["own"], min(share, counts["own"] + left))
-    return Progress(done=counts["own"], target=target, last=counts["last"] or "")
+    # What is left is shared evenly: the goal moves with the others' pace and is reached last.
+    target = counts["own"] + -(-left // (seats or 1))
+    last = counts["last"] or ""
+    return Progress(done=counts["own"], target=target, last=last, complete=left == 0)
 
 
 def _voted(user: Any, round_: Round) -> QuerySet[Assignment]:

@@ -53,7 +53,8 @@ def _cast(request: HttpRequest) -> HttpResponse:
     except Refused as error:
         reason = "closed" if error.code == "round_closed" else "refused"
         return _nothing(request, reason, error=str(error), status=409)
-    return _next(request, vote_.assignment.round, receipt=vote_.receipt)
+    changed = vote_.revision > 1
+    return _next(request, vote_.assignment.round, receipt=vote_.receipt, changed=changed)
 
 
 def _active_ms(request: HttpRequest) -> int:
@@ -76,13 +77,19 @@ def _rejected(request: HttpRequest, token: str, error: PalateError) -> HttpRespo
     return _render(request, context, status=422)
 
 
-def _next(request: HttpRequest, round_: Round, receipt: str = "") -> HttpResponse:
+def _next(
+    request: HttpRequest, round_: Round, receipt: str = "", changed: bool = False
+) -> HttpResponse:
     if not is_htmx(request):
         if receipt:
-            text = _("Vote recorded. Receipt %(code)s") % {"code": receipt[:RECEIPT_SHOWN]}
-            messages.success(request, text)
+            text = (
+                _("Vote changed. Receipt %(code)s")
+                if changed
+                else _("Vote recorded. Receipt %(code)s")
+            )
+            messages.success(request, text % {"code": receipt[:RECEIPT_SHOWN]})
         return redirect(f"{reverse('arena:vote')}?round={round_.pk}")
-    return _ballot_page(request, round_, receipt=receipt)
+    return _ballot_page(request, round_, receipt=receipt, changed=changed)
 
 
 def _open_page(request: HttpRequest) -> HttpResponse:
@@ -100,7 +107,11 @@ def _open_page(request: HttpRequest) -> HttpResponse:
 
 
 def _ballot_page(
-    request: HttpRequest, round_: Round, rounds: Sequence[Round] = (), receipt: str = ""
+    request: HttpRequest,
+    round_: Round,
+    rounds: Sequence[Round] = (),
+    receipt: str = "",
+    changed: bool = False,
 ) -> HttpResponse:
     try:
         served = leases.serve(user=request.user, round_=round_)
@@ -110,6 +121,7 @@ def _ballot_page(
         return _nothing(request, "nothing_left", round_=round_)
     axes = select.axes_of_seat(served.seat, round_)
     context = _ballot_context(request, served.assignment, axes, receipt=receipt)
+    context["changed"] = changed
     context["rounds"] = [(row, row.pk == round_.pk) for row in rounds] if len(rounds) > 1 else []
     return _render(request, context)
 
@@ -158,13 +170,18 @@ def _nothing(
 ) -> HttpResponse:
     recent = select.own_votes(request.user, round_)[:20]
     others = [row for row in select.open_rounds_for(request.user) if row != round_]
+    progress = select.progress_of(request.user, round_) if round_ else None
+    undoable = reason == "nothing_left"
+    if undoable and progress and progress.complete:
+        reason = "done"
     context = {
         "rounds": others,
+        "round": round_,
         "reason": reason,
         "error": error,
-        "progress": select.progress_of(request.user, round_) if round_ else None,
+        "progress": progress,
         "receipts": [{"code": row.receipt, "at": row.at, "url": ""} for row in recent],
-        "can_undo": bool(round_ and recent and reason == "nothing_left"),
+        "can_undo": bool(round_ and recent and undoable),
     }
     return render(request, "arena/vote_empty.html", context, status=status)
 

@@ -186,7 +186,7 @@ def _composer(request: HttpRequest, initial: dict[str, Any], round_: Round | Non
     return render(request, "arena/compose.html", context, status=status)
 
 
-def _act(request: HttpRequest, pk: int, act: Any, done: str) -> HttpResponse:
+def _act(request: HttpRequest, pk: int, act: Any, done: Any) -> HttpResponse:
     """Do one thing to a round and go back to its page with the result in words."""
     round_ = get_object_or_404(Round, pk=pk)
     try:
@@ -194,7 +194,7 @@ def _act(request: HttpRequest, pk: int, act: Any, done: str) -> HttpResponse:
     except PalateError as error:
         messages.error(request, str(error))
     else:
-        messages.success(request, done)
+        messages.success(request, done(round_) if callable(done) else done)
     return redirect("arena:round_detail", pk=pk)
 
 
@@ -250,6 +250,13 @@ def close(request: HttpRequest, pk: int) -> HttpResponse:
     )  # fmt: skip
 
 
+def _agreed(round_: Round) -> str:
+    round_.refresh_from_db(fields=["state"])
+    if round_.state == RoundState.UNSEALED:
+        return _("The round is unsealed: the leaderboard and the bundle are published.")
+    return _("Your agreement to unseal is recorded.")
+
+
 @admin_only
 @require_POST
 def approve(request: HttpRequest, pk: int) -> HttpResponse:
@@ -257,7 +264,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
     return _act(
         request, pk,
         lambda round_: closing.approve_unsealing(actor=request.user, round_=round_, reason=reason),
-        _("Your agreement to unseal is recorded."),
+        _agreed,
     )  # fmt: skip
 
 

@@ -287,7 +287,7 @@ def test_a_rater_of_two_rounds_sees_both_and_goes_on_where_something_is_left(wor
         cast(client, current_token(client))
     assert client.get(reverse("arena:vote")).context["rounds"][1][1]
     done = client.get(reverse("arena:vote"), {"round": first.pk})
-    assert done.context["reason"] == "nothing_left"
+    assert done.context["reason"] == "done"
     assert done.context["rounds"] == [second]
 
 
@@ -295,3 +295,21 @@ def test_before_the_first_vote_the_target_is_ones_share(world: World) -> None:
     open_round(world, planned_votes=12)
     progress = browser(world.raters[0]).get(reverse("arena:vote")).context["progress"]
     assert (progress.done, progress.target) == (0, 4)
+
+
+def test_the_goal_is_reached_only_when_all_planned_votes_are_in(world: World) -> None:
+    open_round(world, planned_votes=6)
+    client = browser(world.raters[0])
+    for _ in range(5):
+        progress = client.get(reverse("arena:vote")).context["progress"]
+        assert progress.done < progress.target
+        cast(client, current_token(client))
+    cast(client, current_token(client))
+    assert client.get(reverse("arena:vote")).context["reason"] == "done"
+
+
+def test_a_changed_vote_is_called_changed(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    token = current_token(client)
+    assert not cast(client, token, htmx=True).context["changed"]
+    assert cast(client, token, htmx=True, quality="tie", personalization="tie").context["changed"]

@@ -75,6 +75,25 @@ class Board:
     def names(self) -> tuple[str, ...]:
         return tuple(row.contestant for row in self.rows)
 
+    @property
+    def pair_votes(self) -> list[list[int]]:
+        """How many votes count between two contestants, in the order of `rows`.
+
+        Overall, `result` counts a vote once per axis; here it counts once, however many axes.
+        """
+        if self.axis != COMPOSITE:
+            return [list(row) for row in self.result["battles"]]
+        results = self.snapshot.details["results"]
+        tables = [results[axis][self.stratum] for axis in self.axes if axis in Axis.values]
+        places = [{name: n for n, name in enumerate(table["order"])} for table in tables]
+        return [
+            [
+                max(t["battles"][p[a]][p[b]] for t, p in zip(tables, places, strict=True))
+                for b in self.names
+            ]
+            for a in self.names
+        ]
+
 
 # --- who may read, and what there is ----------------------------------------------------------
 

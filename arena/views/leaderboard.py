@@ -208,14 +208,14 @@ def heatmap(request: HttpRequest, pk: int) -> HttpResponse:
     """Who won how often against whom."""
     round_ = select.access_results(request.user, pk)
     board = select.read_board(round_, **_choices(request))
-    fractions, battles = board.result["win_fraction"], board.result["battles"]
+    fractions, votes = board.result["win_fraction"], board.pair_votes
     table = [
-        [name, *(_cell(fractions[i][j], battles[i][j], i == j) for j in range(len(board.names)))]
+        [name, *(_cell(fractions[i][j], votes[i][j], i == j) for j in range(len(board.names)))]
         for i, name in enumerate(board.names)
     ]
     context = {
         **_shared(board),
-        "chart": heat_map(board.names, fractions, battles, title=exports.picture_title(board)),
+        "chart": heat_map(board.names, fractions, votes, title=exports.picture_title(board)),
         "columns": ["", *board.names],
         "table": table,
         "tabs": _tabs(board, reverse("arena:heatmap", args=[pk])),
@@ -223,10 +223,10 @@ def heatmap(request: HttpRequest, pk: int) -> HttpResponse:
     return _page(request, "arena/heatmap.html", context)
 
 
-def _cell(share: float | None, battles: int, diagonal: bool) -> str:
+def _cell(share: float | None, votes: int, diagonal: bool) -> str:
     if diagonal:
         return ""
-    return "–" if share is None else f"{_percent(share)} / {battles:,}"
+    return "–" if share is None else f"{_percent(share)} / {votes:,}"
 
 
 # --- files ------------------------------------------------------------------------------------

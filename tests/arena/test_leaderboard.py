@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -213,6 +214,25 @@ def test_the_boards_are_those_of_the_snapshot() -> None:
         stored = snapshot.details["results"][board.axis][board.stratum]
         assert list(board.names) == stored["order"]
         assert sum(row.votes for row in board.rows) == 2 * stored["votes"]
+
+
+@pytest.mark.parametrize("axis", ["overall", "quality"])
+def test_the_heat_map_counts_votes_and_not_verdicts(axis: str) -> None:
+    """A vote on two axes is one vote, overall too."""
+    round_ = unsealed_round(make_world(), choose=harbor_wins, planned_votes=24)
+    board = leaderboard.read_board(round_, axis=axis)
+    given: dict[frozenset[str], int] = {}
+    for row in Assignment.objects.filter(slot__round=round_, state="voted"):
+        pair = frozenset((str(row.slot.x.contestant), str(row.slot.y.contestant)))
+        given[pair] = given.get(pair, 0) + 1
+    assert sum(given.values()) == 24
+    for i, a in enumerate(board.names):
+        for j, b in enumerate(board.names):
+            assert board.pair_votes[i][j] == (0 if i == j else given[frozenset((a, b))])
+    url = reverse("arena:heatmap", args=[round_.pk])
+    text = Client().get(url, {"axis": axis}).content.decode()
+    numbers = [int(n) for n in re.findall(r"<td class=\"num\">\d+ % / (\d+)</td>", text)]
+    assert sum(numbers) == 2 * 24
 
 
 def test_a_simulated_round_says_so_everywhere() -> None:

@@ -5,7 +5,8 @@
 (() => {
   const IDLE_MS = 60_000, AWAY_MS = 300_000, BEAT_MS = 60_000, RETRY_S = [1, 2, 4, 8, 15, 30];
   const DRAFT = "palate:draft:", DRAFT_DAYS = 7;
-  const KEYBOARD = matchMedia("(hover: hover)").matches; // on a touch screen the focus would scroll
+  // On a touch screen or in a narrow window the focus would scroll past the answers.
+  const KEYBOARD = matchMedia("(hover: hover) and (min-width: 60rem)").matches;
   const DEFAULT_KEYS = { verdicts: "v", undo: "u", skip: "s", diff: "d", help: "?" };
   const DIRECTIONS = { ArrowLeft: "left", ArrowDown: "tie", ArrowRight: "right", ArrowUp: "both_bad" };
 
@@ -344,7 +345,13 @@
     }
     root.replaceWith(document.adoptNode(next));
     start({ focus: KEYBOARD });
-    if (!KEYBOARD) next.scrollIntoView();
+    if (answer.ok && root) tell(sent);
+    if (!KEYBOARD) scrollTo(0, 0);
+  }
+
+  function tell(sent) {
+    if (sent.matches("[data-undo-form]")) say(text("undone"));
+    else if (sent.matches("[data-skip-form]")) say(text("skipped"));
   }
 
   function signIn() {
@@ -377,6 +384,9 @@
   for (const kind of ["keydown", "pointerdown", "pointermove", "wheel", "touchmove"]) {
     document.addEventListener(kind, () => { lastActivity = Date.now(); }, { capture: true, passive: true });
   }
+  document.addEventListener("toggle", (event) => {
+    if (event.target.matches("[data-skip][open]")) event.target.scrollIntoView({ block: "nearest" });
+  }, { capture: true });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) saveDraft(); else { lastTick = lastActivity = Date.now(); }
   });

@@ -10,7 +10,14 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route
 
 from arena.models import Vote
-from tests.arena.factories import World, make_world, open_round, unsealed_round
+from tests.arena.factories import (
+    World,
+    make_answer,
+    make_prompt,
+    make_world,
+    open_round,
+    unsealed_round,
+)
 from tests.browser.conftest import axe_violations, log_in, overflows
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -66,6 +73,59 @@ def test_the_page_is_accessible_and_fits(
     assert not overflows(page)
 
 
+DOCUMENT_HEIGHT = "document.documentElement.scrollHeight"
+
+
+def test_two_open_rounds_leave_submit_in_view(world: World, new_context: ContextMaker) -> None:
+    for n in range(3):
+        prompt = make_prompt(f"A later question {n}?")
+        for model in world.contestants:
+            for person in world.personas:
+                text = f"{model} answers {person} on {n}."
+                make_answer(model, prompt, person.versions.get(), text)
+    open_round(world, name="Round two")
+    page = at_vote(new_context(viewport={"width": 1280, "height": 800}))
+    assert page.locator("nav.tabs a").count() == 2
+    assert page.evaluate(DOCUMENT_HEIGHT) <= 800
+    page.keyboard.press("Enter")
+    assert page.locator(".verdict[data-invalid]").count() == 2
+    assert page.evaluate(DOCUMENT_HEIGHT) <= 800
+    box = page.locator("[data-submit]").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 800
+
+
+def test_a_narrow_window_starts_at_the_top(world: World, new_context: ContextMaker) -> None:
+    page = at_vote(new_context(viewport={"width": 600, "height": 500}))
+    here = token(page)
+    assert page.evaluate("scrollY") == 0
+    assert page.locator(".verdict input:focus").count() == 0
+    choose(page)
+    page.keyboard.press("Enter")
+    wait_for_next(page, here)
+    assert page.evaluate("scrollY") == 0
+    assert page.locator(".verdict input:focus").count() == 0
+
+
+def test_the_reasons_to_skip_come_into_view(world: World, new_context: ContextMaker) -> None:
+    page = at_vote(new_context(viewport={"width": 360, "height": 640}, has_touch=True))
+    page.click("[data-skip] summary")
+    button = page.locator("[data-skip-form] button")
+    page.wait_for_function(
+        "b => b.getBoundingClientRect().bottom <= innerHeight", arg=button.element_handle()
+    )
+
+
+def test_skip_says_that_it_was_done(world: World, new_context: ContextMaker) -> None:
+    page = at_vote(new_context())
+    here = token(page)
+    page.keyboard.press("s")
+    page.locator("[data-skip-form] input[type=radio]").first.check()
+    page.click("[data-skip-form] button")
+    wait_for_next(page, here)
+    assert page.inner_text("[data-status]") == "Skipped."
+
+
 def test_keys_do_nothing_while_typing(world: World, new_context: ContextMaker) -> None:
     page = at_vote(new_context())
     here = token(page)
@@ -101,6 +161,7 @@ def test_undo_brings_the_battle_back(world: World, new_context: ContextMaker) ->
     page.keyboard.press("u")
     wait_for_next(page, second)
     assert token(page) == first
+    assert "taken back" in page.inner_text("[data-status]")
 
 
 def test_a_lost_connection_loses_nothing(world: World, new_context: ContextMaker) -> None:

@@ -34,6 +34,7 @@ from webapp.core.charts import (
     history_chart,
     interval_mark,
     mark_range,
+    range_ends,
 )
 from webapp.core.http import whole_number
 from webapp.core.throttle import check_downloads
@@ -130,6 +131,7 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
         "rounds": rounds,
         "lines": _lines(board),
         "tabs": _tabs(board, reverse("arena:leaderboard")),
+        "ends": range_ends(*mark_range(exports.interval_rows(board))),
         "picture": exports.picture_title(board),
     }
     return _page(request, "arena/leaderboard.html", context)
@@ -142,13 +144,20 @@ def _shared(board: select.Board) -> dict[str, Any]:
         "round": board.round,
         "sentences": say.board_sentences(board),
         "strata": [(stratum, say.stratum_label(stratum)) for stratum in board.strata],
-        "variants": Variant.choices,
+        "variants": _variants(board),
         "axis_label": say.axis_label(board.axis),
         "stratum_label": say.stratum_label(board.stratum),
         "variant_label": say.variant_label(board.variant),
         "confidence": round(100 * float(board.snapshot.spec.get("confidence", 0.95))),
         "query": _query(board),
     }
+
+
+def _variants(board: select.Board) -> list[tuple[str, str]]:
+    """Which votes can be chosen: without registered exclusions there is only one set."""
+    if board.round.exclusions or board.variant == Variant.EXCLUDED:
+        return [(variant.value, str(variant.label)) for variant in Variant]
+    return [(Variant.ALL.value, str(Variant.ALL.label))]
 
 
 def _query(board: select.Board, **changes: str) -> str:
@@ -188,7 +197,7 @@ def _lines(board: select.Board) -> list[Line]:
 
 
 def _points(value: float | None) -> str:
-    return "–" if value is None else f"{value:,.0f}".replace("-", "−")
+    return "–" if value is None else f"{value:z,.0f}".replace("-", "−")
 
 
 def _interval(lo: float | None, hi: float | None) -> str:

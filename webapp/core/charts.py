@@ -84,8 +84,9 @@ def interval_chart(
     width, height = left + plot + 168, ROW * len(rows) + 48
     scale, ticks = _value_scale(_bounds(rows), left + 12, left + plot - 12)
     parts = [_axis(scale, ticks, 12, ROW * len(rows) + 16)]
+    shown = _fit_names([row.name for row in rows], 260)
     for number, row in enumerate(rows):
-        parts.append(_interval_row(row, scale, 32 + ROW * number, left, plot))
+        parts.append(_interval_row(row, shown[number], scale, 32 + ROW * number, left, plot))
     return _svg(parts, width, height, title, _interval_words(rows), standalone)
 
 
@@ -97,6 +98,7 @@ def interval_mark(row: IntervalRow, low: float, high: float) -> SafeString:
         _stroke("interval", x1, 10, x2, 10, ACCENT, width).replace("/>", f" {fixed}/>")
         for x1, x2, width in _mark_lines(row, scale)
     )
+    body += "".join(_stroke("grid", x, 0, x, 20, LINE, 1) for x in (scale.start, scale.end))
     attributes = 'class="chart" viewBox="0 0 400 20" preserveAspectRatio="none" aria-hidden="true"'
     return mark_safe(f'<svg {attributes} focusable="false">{body}</svg>')  # noqa: S308
 
@@ -111,6 +113,11 @@ def _mark_lines(row: IntervalRow, scale: Scale) -> list[tuple[float, float, floa
 def mark_range(rows: Iterable[IntervalRow]) -> tuple[float, float]:
     """The common range of the marks of a table."""
     return _padded(_bounds(list(rows)))
+
+
+def range_ends(low: float, high: float) -> tuple[str, str]:
+    """The ends of the common range, as they stand above the marks."""
+    return _number(low), _number(high)
 
 
 def heat_map(
@@ -128,10 +135,11 @@ def heat_map(
     left = min(max(_width(name) for name in names), 220) + 56
     size = CELL * len(names)
     parts = []
+    shown = _fit_names(names, 220)
     for i, name in enumerate(names):
         middle = 32 + CELL * i + CELL / 2
-        parts.append(_text(28, middle + 5, str(i + 1), tone="muted", anchor="end"))
-        parts.append(_text(40, middle + 5, _fit(name, 220)))
+        parts.append(_text(28, middle + 5, f"{i + 1}.", tone="muted", anchor="end"))
+        parts.append(_name(40, middle + 5, shown[i], name))
         parts.append(
             _text(left + CELL * i + CELL / 2, 22, str(i + 1), tone="muted", anchor="middle")
         )
@@ -172,11 +180,13 @@ def history_chart(
 # Parts
 
 
-def _interval_row(row: IntervalRow, scale: Scale, y: float, left: float, plot: float) -> str:
+def _interval_row(
+    row: IntervalRow, shown: str, scale: Scale, y: float, left: float, plot: float
+) -> str:
     return "".join(
         [
             _text(44, y + 5, row.rank, tone="muted", anchor="end"),
-            _text(56, y + 5, _fit(row.name, 260)),
+            _name(56, y + 5, shown, row.name),
             _interval(row, scale, y),
             _text(left + plot + 64, y + 5, _number(row.rating), anchor="end"),
             _text(left + plot + 152, y + 5, f"{row.votes:,}", tone="muted", anchor="end"),
@@ -208,7 +218,7 @@ def _level(scale: Scale, tick: float, plot: float) -> str:
 
 
 def _label(x: float, height: float, label: str, room: float) -> str:
-    return _text(x, height - 20, _fit(label, room), tone="muted", anchor="middle")
+    return _name(x, height - 20, _fit(label, room), label, tone="muted", anchor="middle")
 
 
 def _line(line: HistorySeries, k: int, n: int, across: Scale, scale: Scale) -> str:
@@ -227,12 +237,16 @@ def _line_names(
     series: Sequence[HistorySeries], scale: Scale, x: float, height: float
 ) -> list[str]:
     """Names at the ends of their lines, pushed apart where they would overlap."""
-    wanted = sorted((scale(line.points[-1].rating), line.name) for line in series)
+    shown = _fit_names([line.name for line in series], 220)
+    wanted = sorted(
+        (scale(line.points[-1].rating), short, line.name)
+        for line, short in zip(series, shown, strict=True)
+    )
     placed, previous = [], 0.0
-    for number, (y, name) in enumerate(wanted):
+    for number, (y, short, name) in enumerate(wanted):
         latest = height - 48 - 18 * (len(wanted) - 1 - number)
         previous = max(previous + 18, min(y, latest))
-        placed.append(_text(x, previous + 5, _fit(name, 220)))
+        placed.append(_name(x, previous + 5, short, name))
     return placed
 
 
@@ -330,6 +344,16 @@ def _text(
     return f'<text class="c-{tone}" {where} fill="{colour}"{small}>{_clean(words)}</text>'
 
 
+def _name(
+    x: float, y: float, shown: str, name: str, *, tone: str = "text", anchor: str = "start"
+) -> str:
+    """A name; where it was shortened, the whole of it appears under the pointer."""
+    text = _text(x, y, shown, tone=tone, anchor=anchor)
+    if shown == name:
+        return text
+    return text.removesuffix("</text>") + f"<title>{_clean(name)}</title></text>"
+
+
 def _stroke(
     tone: str, x1: float, y1: float, x2: float, y2: float, colour: str, width: float
 ) -> str:
@@ -347,14 +371,31 @@ def _width(text: str) -> float:
     return sum(14.0 if east_asian_width(c) in "WF" else 7.8 for c in text)
 
 
-def _fit(text: str, limit: float) -> str:
-    """The text, cut with an ellipsis where it would not fit."""
+def _fit(text: str, limit: float, *, head: float = 0.4) -> str:
+    """The text; where it would not fit, without its middle. `head`: the share of the beginning."""
     if _width(text) <= limit:
         return text
-    kept = text
-    while kept and _width(kept) + 14 > limit:
-        kept = kept[:-1]
-    return kept + "…"
+    room = limit - 14
+    start = _prefix(text, room * head)
+    end = _prefix(text[::-1], room - _width(start))[::-1]
+    return f"{start}…{end}"
+
+
+def _prefix(text: str, room: float) -> str:
+    """As many characters from the beginning as have room."""
+    width = 0.0
+    for number, character in enumerate(text):
+        width += _width(character)
+        if width > room:
+            return text[:number]
+    return text
+
+
+def _fit_names(names: Sequence[str], limit: float) -> list[str]:
+    """The names, shortened at such a place that different ones stay different, if there is one."""
+    heads = (0.4, 0.0, 1.0, 0.2, 0.6, 0.8)
+    tries = [[_fit(name, limit, head=head) for name in names] for head in heads]
+    return next((shown for shown in tries if len(set(shown)) == len(set(names))), tries[0])
 
 
 def _drawable(value: float) -> bool:
@@ -367,7 +408,7 @@ def _number(value: float) -> str:
         return "–"
     if not _drawable(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:,.0f}".replace("-", "−")
+    return f"{value:z,.0f}".replace("-", "−")
 
 
 def _bounds(rows: Sequence[IntervalRow] | Sequence[HistoryPoint]) -> tuple[float, float]:

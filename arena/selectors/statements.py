@@ -10,6 +10,7 @@ from django.utils.translation import ngettext
 
 from arena.enums import COMPOSITE, Axis, ExclusionRule, Variant
 from arena.selectors.leaderboard import OWNER, Board
+from webapp.catalog.enums import STRATUM_FEATURES
 
 PERCENT = 100
 
@@ -24,7 +25,20 @@ def variant_label(variant: str) -> str:
 
 
 def stratum_label(stratum: str) -> str:
-    return stratum or _("all personas")
+    """A stratum like "expertise=expert, language=en" with the names of its features."""
+    features: list[list[str]] = []
+    for part in stratum.split(", "):
+        name, equals, value = part.partition("=")
+        if equals and name in STRATUM_FEATURES:
+            features.append(
+                [str(STRATUM_FEATURES[name]), _("not known") if value == "?" else value]
+            )
+        elif features:
+            features[-1][1] += f", {part}"  # a comma within a value
+        else:
+            return stratum or _("all personas")
+    said = [_("%(feature)s: %(value)s") % {"feature": f, "value": v} for f, v in features]
+    return ", ".join(said)
 
 
 def simulated_sentence() -> str:
@@ -37,7 +51,7 @@ def board_sentences(board: Board) -> list[str]:
         *_simulated(board),
         _first(board),
         _interval(board),
-        *_side(board.result.get("side")),
+        *side_sentences(board.result.get("side")),
         *_flow(board),
         *note_sentences(board.result.get("notes", ())),
     ]
@@ -59,7 +73,7 @@ def _interval(board: Board) -> str:
     confidence = round(PERCENT * float(board.snapshot.spec.get("confidence", 0.95)))
     raters, contexts = board.result.get("raters"), board.result.get("contexts")
     return _(
-        "%(votes)s verdicts by %(raters)s raters on %(contexts)s contexts. Intervals hold with "
+        "Verdicts: %(votes)s; raters: %(raters)s; contexts: %(contexts)s. Intervals hold with "
         "%(percent)s %% confidence for each rating; ranks hold for all contestants at once."
     ) % {
         "votes": f"{board.result.get('votes', 0):,}",
@@ -69,11 +83,11 @@ def _interval(board: Board) -> str:
     }
 
 
-def _side(side: Mapping[str, Any] | None) -> list[str]:
+def side_sentences(side: Mapping[str, Any] | None) -> list[str]:
     """Whether standing on the left helped."""
     if not side or side.get("elo") is None:
         return []
-    values = {"elo": f"{side['elo']:+,.0f}", "share": _percent(side.get("left_share"))}
+    values = {"elo": _signed(side["elo"]), "share": _percent(side.get("left_share"))}
     lo, hi = side.get("lo"), side.get("hi")
     if lo is None or hi is None:
         text = _(
@@ -92,9 +106,17 @@ def _side(side: Mapping[str, Any] | None) -> list[str]:
     return [text % values]
 
 
+def _signed(points: float) -> str:
+    """Points with their sign; what rounds to 0 has none."""
+    text = f"{points:+z,.0f}"
+    return "0" if text == "+0" else text.replace("-", "−")
+
+
 def _flow(board: Board) -> list[str]:
     """How many votes the pre-registered rules leave out, and whether this board does so."""
     rules = {rule: n for rule, n in board.flow.items() if rule != "voted"}
+    if not rules and not board.round.exclusions:
+        return [_("No exclusions were registered for this round.")]
     if not rules:
         return [_("The pre-registered exclusions leave out no vote.")]
     said = ", ".join(f"{ExclusionRule(rule).label}: {n:,}" for rule, n in rules.items())

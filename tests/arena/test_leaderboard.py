@@ -235,6 +235,14 @@ def test_the_heat_map_counts_votes_and_not_verdicts(axis: str) -> None:
     assert sum(numbers) == 2 * 24
 
 
+@pytest.mark.parametrize("exclusions", [{}, {"late": 1}])
+def test_exclusions_are_offered_where_some_were_registered(exclusions: dict[str, int]) -> None:
+    unsealed_round(make_world(), planned_votes=12, exclusions=exclusions)
+    text = Client().get(reverse("arena:leaderboard")).content.decode()
+    assert ('<option value="excluded"' in text) is bool(exclusions)
+    assert ("No exclusions were registered" in text) is not bool(exclusions)
+
+
 def test_a_simulated_round_says_so_everywhere() -> None:
     round_ = unsealed_round(make_world(), simulated=True, choose=harbor_wins, planned_votes=24)
     client = Client()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Min, Q, QuerySet
 
 from arena.enums import AssignmentState
 from arena.leakage import Hit, RulePolicy, ScreeningRule, masked_excerpt
@@ -30,37 +30,48 @@ def listed_rounds() -> QuerySet[Round]:
 
 @dataclass(frozen=True)
 class MaskedHit:
-    """A screening hit as an administrator may see it: no contestant, every name masked."""
+    """A screening hit as an administrator may see it: no contestant, every name masked.
+
+    `action`: what happened to the answer in the end. `count`: in how many entries it did so.
+    """
 
     rule: str
     action: str
     excerpt: str
+    count: int
 
 
-def screening_hits(round_: Round, rule: str, page: str) -> Page[ScreeningHit]:
-    """One page of hits, in an order that depends on the texts alone."""
+def screening_hits(round_: Round, rule: str, page: str) -> Page[Any]:
+    """One page of hits, in an order that depends on the texts alone.
+
+    Hits of one rule at one place of one text are one row, in however many contexts it stands.
+    """
     rows = ScreeningHit.objects.filter(entry__context__round=round_)
     if rule in {known.value for known in ScreeningRule}:
         rows = rows.filter(rule=rule)
-    rows = rows.select_related("entry__answer__body").order_by(
-        "rule", "entry__answer__text_sha256", "entry__context", "start", "pk"
+    places = (
+        rows.annotate(left_out=~Q(entry__excluded_by=""))
+        .values("rule", "entry__answer__text_sha256", "start", "end", "left_out")
+        .annotate(one=Min("entry"), count=Count("entry", distinct=True))
+        .order_by("rule", "entry__answer__text_sha256", "start", "end", "left_out")
     )
-    return Paginator(rows, HITS_PER_PAGE).get_page(page)
+    return Paginator(places, HITS_PER_PAGE).get_page(page)
 
 
-def masked_hits(round_: Round, hits: Page[ScreeningHit]) -> Iterator[MaskedHit]:
-    """The hits of a page as masked excerpts."""
-    entries = {row.entry_id for row in hits}
+def masked_hits(round_: Round, hits: Page[Any]) -> Iterator[MaskedHit]:
+    """The hits of a page as masked excerpts, with what happened to the answers."""
+    entries = Entry.objects.select_related("answer__body").in_bulk({row["one"] for row in hits})
     by_entry: dict[int, list[Hit]] = {}
-    for row in ScreeningHit.objects.filter(entry__in=entries):
-        hit = Hit(row.start, row.end, ScreeningRule(row.rule))
-        by_entry.setdefault(row.entry_id, []).append(hit)
+    for found in ScreeningHit.objects.filter(entry__in=entries):
+        hit = Hit(found.start, found.end, ScreeningRule(found.rule))
+        by_entry.setdefault(found.entry_id, []).append(hit)
     for row in hits:
-        hit = Hit(row.start, row.end, ScreeningRule(row.rule))
-        body = getattr(row.entry.answer, "body", None)
-        excerpt = masked_excerpt(body.text, by_entry[row.entry_id], hit) if body else ""
-        action = round_.screening_policy.get(row.rule, RulePolicy.KEEP)
-        yield MaskedHit(row.rule, action, excerpt)
+        hit = Hit(row["start"], row["end"], ScreeningRule(row["rule"]))
+        body = getattr(entries[row["one"]].answer, "body", None)
+        excerpt = masked_excerpt(body.text, by_entry[row["one"]], hit) if body else ""
+        action = round_.screening_policy.get(row["rule"], RulePolicy.KEEP)
+        action = RulePolicy.EXCLUDE if row["left_out"] else action
+        yield MaskedHit(row["rule"], action, excerpt, row["count"])
 
 
 def hit_counts(round_: Round) -> list[dict[str, Any]]:

@@ -303,6 +303,7 @@ def hits(request: HttpRequest, pk: int) -> HttpResponse:
         {
             "rule": RULE_LABELS[ScreeningRule(hit.rule)],
             "action": POLICY_LABELS[RulePolicy(hit.action)],
+            "count": hit.count,
             "excerpt": hit.excerpt,
         }
         for hit in select.masked_hits(round_, page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from django.urls import reverse
 
 from arena.enums import RoundState
 from arena.leakage import DEFAULT_POLICY
-from arena.models import Round
+from arena.models import Entry, Round, ScreeningHit
 from arena.services import leases, votes
 from tests.arena.factories import (
     World,
@@ -264,3 +265,34 @@ def test_raters_who_imported_are_named_before_opening(world: World) -> None:
     Exposure.objects.create(user=world.raters[0], answer=entry.answer, where=Where.IMPORTED)  # type: ignore[union-attr]
     page = browser(world.admin).get(reverse("arena:round_detail", args=[round_.pk]))
     assert page.context["barred"] == [world.raters[0]]
+
+
+def screening_rows(world: World, round_: Round) -> list[list[str]]:
+    page = browser(world.admin).get(reverse("arena:screening", args=[round_.pk]))
+    body = page.content.decode().partition("<tbody>")[2].partition("</tbody>")[0]
+    return [re.findall("<td[^>]*>(.*?)</td>", row) for row in body.split("</tr>")[:-1]]
+
+
+def test_a_hit_is_shown_once_with_the_number_of_answers(world: World) -> None:
+    """The same answer stands in a context per persona."""
+    round_ = screened_round(world)
+    entries = Entry.objects.filter(context__round=round_).order_by("pk")
+    answer, texts = entries[0].answer, entries[0].answer.text_sha256
+    same = [row for row in entries if row.answer_id == answer.pk]
+    other = next(row for row in entries if row.answer.text_sha256 != texts)
+    ScreeningHit.objects.all().delete()
+    for row in [*same, other]:
+        ScreeningHit.objects.create(entry=row, rule="contestant", start=0, end=3)
+    rows = screening_rows(world, round_)
+    assert sorted(row[2] for row in rows) == sorted([str(len(same)), "1"])
+    assert {row[1] for row in rows} == {"mask the words"}
+
+
+def test_a_hit_in_an_answer_that_was_left_out_says_so(world: World) -> None:
+    round_ = screened_round(world)
+    entry = Entry.objects.filter(context__round=round_).order_by("pk").first()
+    assert entry is not None
+    ScreeningHit.objects.all().delete()
+    ScreeningHit.objects.create(entry=entry, rule="contestant", start=0, end=3)
+    Entry.objects.filter(pk=entry.pk).update(excluded_by="unfinished")
+    assert [row[1] for row in screening_rows(world, round_)] == ["leave the answer out"]

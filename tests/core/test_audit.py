@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test import Client
@@ -10,6 +13,7 @@ from django.urls import reverse
 from webapp.accounts.models import User
 from webapp.core import audit
 from webapp.core.models import Event
+from webapp.core.views import ACTIONS
 
 pytestmark = pytest.mark.django_db
 
@@ -69,3 +73,22 @@ def test_a_tail_that_was_cut_off_is_missed(alice: User) -> None:
         cursor.execute("DELETE FROM core_event WHERE n = 3")
     with pytest.raises(ValueError, match="after 2"):
         audit.verify_chain()
+
+
+def test_actions_are_said_in_words_and_an_empty_reason_is_not_said(alice: User) -> None:
+    audit.record(actor=alice, action="round_closed", obj=alice, reason="", was="open")
+    client = Client()
+    client.force_login(alice)
+    text = client.get(reverse("core:audit")).content.decode()
+    assert "<td>closed a round</td>" in text
+    assert "was: open" in text
+    assert "reason" not in text
+
+
+def test_every_action_has_its_words() -> None:
+    root = Path(__file__).resolve().parents[2]
+    sources = [
+        path.read_text() for name in ("arena", "webapp") for path in root.glob(f"{name}/**/*.py")
+    ]
+    written = {name for text in sources for name in re.findall(r'\baction="([a-z_]{4,})"', text)}
+    assert written - {"store_true", "append"} <= set(ACTIONS)

@@ -11,6 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
@@ -22,6 +23,35 @@ from webapp.core.models import Event
 
 log = logging.getLogger("palate.audit")
 AUDIT_ROLES = ("admin", "viewer")  # core knows no roles; these are their names
+ACTIONS = {  # what every domain writes into the log; a name that is missing here is shown as it is
+    "compose_round": gettext_lazy("composed a round"),
+    "recompose_round": gettext_lazy("changed a draft round"),
+    "round_draft": gettext_lazy("took a round back to draft"),
+    "round_screening": gettext_lazy("started screening"),
+    "round_open": gettext_lazy("sealed and opened a round"),
+    "round_closed": gettext_lazy("closed a round"),
+    "round_unsealed": gettext_lazy("unsealed a round"),
+    "round_cancelled": gettext_lazy("cancelled a round"),
+    "close_reason": gettext_lazy("gave the reason for closing"),
+    "approve_unsealing": gettext_lazy("agreed to unseal"),
+    "create_persona": gettext_lazy("added a persona"),
+    "add_persona_version": gettext_lazy("added a version of a persona"),
+    "record_consent": gettext_lazy("noted a consent"),
+    "withdraw_consent": gettext_lazy("withdrew a consent"),
+    "read_answers": gettext_lazy("read answers with their maker"),
+    "upload": gettext_lazy("uploaded a file"),
+    "import": gettext_lazy("started an import"),
+    "import_done": gettext_lazy("finished an import"),
+    "cancel_import": gettext_lazy("cancelled an import"),
+    "resume_import": gettext_lazy("resumed an import"),
+    "invite": gettext_lazy("invited somebody"),
+    "withdraw_invitation": gettext_lazy("withdrew an invitation"),
+    "accept_invitation": gettext_lazy("accepted an invitation"),
+    "switch_account_on": gettext_lazy("switched an account on"),
+    "switch_account_off": gettext_lazy("switched an account off"),
+    "create_token": gettext_lazy("made a token"),
+    "revoke_token": gettext_lazy("revoked a token"),
+}
 
 
 @login_not_required
@@ -67,5 +97,13 @@ def audit_log(request: HttpRequest) -> HttpResponse:
             broken = _("The chain is broken: a line was changed, or lines are gone. See the log.")
     rows = Event.objects.select_related("actor").order_by("-n")
     page = Paginator(rows, 100).get_page(request.GET.get("page", "1"))
-    context = {"page": page, "checked": checked, "broken": broken}
+    lines = [
+        {
+            "event": event,
+            "action": ACTIONS.get(event.action, event.action),
+            "details": {key: value for key, value in event.details.items() if value != ""},
+        }
+        for event in page
+    ]
+    context = {"page": page, "lines": lines, "checked": checked, "broken": broken}
     return render(request, "core/audit.html", context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tracemalloc
 from datetime import timedelta
 from io import StringIO
@@ -13,6 +14,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.utils import timezone
+from django.utils.translation import override
 
 from tests.catalog.factories import (
     import_file,
@@ -26,7 +28,7 @@ from tests.catalog.factories import (
 )
 from tests.catalog.factories import persona as persona_
 from webapp.accounts.models import User
-from webapp.catalog import selectors, uploads
+from webapp.catalog import refusals, selectors, uploads
 from webapp.catalog.enums import ContestantKind, ImportState, Where
 from webapp.catalog.models import (
     Answer,
@@ -135,7 +137,7 @@ def test_refused_rows_say_why_and_the_others_stay(tmp_path: Path) -> None:
         "field": "",
         "code": "json",
         "params": {"detail": "Expecting ':' delimiter"},
-        "reason": "This is not valid JSON: Expecting ':' delimiter.",
+        "reason": "This is not valid JSON: “:” is missing.",
         "right": "One complete JSON object on this line.",
     }
     assert lines[4]["reason"] == "Found: true."
@@ -526,3 +528,28 @@ def test_a_file_of_one_contestant_is_previewed_without_answers(tmp_path: Path) -
     path = write_jsonl(tmp_path / "rows.jsonl", many(40))
     run = import_file(path, dry_run=True)
     assert {sample["answer"] for sample in uploads.read_samples(run.pk)} == {""}
+
+
+@pytest.mark.parametrize(
+    ("code", "params"),
+    [
+        ("type", {"found": "object", "wanted": "text"}),
+        ("type", {"found": "list", "wanted": "whole number"}),
+        ("type", {"found": "number 12", "wanted": "true or false"}),
+        ("type", {"found": "list", "wanted": "text or list of turns"}),
+        ("json", {"detail": "Expecting value"}),
+        ("json", {"detail": "Expecting property name enclosed in double quotes"}),
+        ("rest", {"detail": "Expecting ','"}),
+    ],
+)
+def test_refusals_are_wholly_said_in_the_readers_language(
+    code: str, params: dict[str, str]
+) -> None:
+    with override("zh-hans"):
+        said = "".join(refusals.explain(code, params))
+    assert not re.search("[a-z]{3,}", said.replace("true 或 false", "")), said
+
+
+def test_words_of_the_file_are_not_translated() -> None:
+    with override("zh-hans"):
+        assert "“text”" in refusals.explain("choice", {"found": "text", "allowed": "a"}).reason

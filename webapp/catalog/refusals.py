@@ -109,13 +109,68 @@ FILES: dict[str, Any] = {
 }
 
 
+# Kinds of values, and what the JSON decoder of Python says. What is not here is shown as it is.
+WORDS: dict[str, Any] = {
+    "text": _("text"),
+    "object": _("object"),
+    "list": _("list"),
+    "whole number": _("whole number"),
+    "true or false": _("true or false"),
+    "text or list of turns": _("text or list of turns"),
+    "a huge integer": _("a huge integer"),
+    "nested too deeply": _("nested too deeply"),
+    "Expecting value": _("a value is missing"),
+    "Expecting '['": _("“[” is missing"),
+    "Expecting ']'": _("“]” is missing"),
+    "Expecting '{'": _("“{” is missing"),
+    "Expecting '}'": _("“}” is missing"),
+    "Expecting ':'": _("“:” is missing"),
+    "Expecting ','": _("“,” is missing"),
+    "Expecting '\"'": _("a quotation mark is missing"),
+    "Expecting ':' delimiter": _("“:” is missing"),
+    "Expecting ',' delimiter": _("“,” is missing"),
+    "Expecting property name enclosed in double quotes": _("a key in double quotes is missing"),
+    "Illegal trailing comma before end of object": _("a comma before the end of the object"),
+    "Illegal trailing comma before end of array": _("a comma before the end of the list"),
+    "Expecting a key": _("a key is missing"),
+    "Extra data": _("more text after the value"),
+    "Unterminated string starting at": _("a text has no closing quotation mark"),
+    "Invalid control character at": _("a control character within a text"),
+    "Invalid \\escape": _(r"a wrong “\” within a text"),
+    "Invalid \\uXXXX escape": _(r"a wrong “\u” within a text"),
+}
+WORDED = {  # which parameters of which code are words of ours
+    "type": ("found", "wanted"),
+    "number": ("value",),
+    "json": ("detail",),
+    "rest": ("detail",),
+}
+
+
+def _worded(code: str, params: Mapping[str, str]) -> dict[str, str]:
+    """The parameters with our own words in the reader's language."""
+    return {
+        name: _word(value) if name in WORDED.get(code, ()) else value
+        for name, value in params.items()
+    }
+
+
+def _word(value: str) -> str:
+    if value.startswith("number "):
+        return gettext("number %(value)s") % {"value": value.removeprefix("number ")}
+    return str(WORDS.get(value.removesuffix(": "), value))
+
+
 def explain(code: str, params: Mapping[str, str]) -> Explanation:
     reason, right = ROWS.get(code, (_("The row cannot be used."), ""))
+    params = _worded(code, params)
     return Explanation(str(reason) % params, str(right) % params if right else "")
 
 
 def explain_file(error: FormatError) -> str:
-    return str(FILES.get(error.code, _("The file cannot be read."))) % error.params
+    return str(FILES.get(error.code, _("The file cannot be read."))) % _worded(
+        error.code, error.params
+    )
 
 
 def explain_failure(failure: Mapping[str, Any]) -> str:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import ceil, floor, isfinite, log10
-from unicodedata import east_asian_width
 
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
+
+from webapp.core.shortening import fit, fit_names, pixels
 
 INK, MUTED, LINE, AXIS, ACCENT = "#1e1b22", "#5c5664", "#e0dbd4", "#857e8c", "#6b2458"
 HIGH, LOW, PAPER = "#1f5a96", "#a8500c", "#ffffff"
@@ -79,12 +80,12 @@ def interval_chart(
     title = title or _("Ratings with their intervals")
     if not rows:
         return _empty(title, standalone)
-    names = min(max(_width(row.name) for row in rows), 260) + 16
+    names = min(max(pixels(row.name) for row in rows), 260) + 16
     left, plot = 56 + names, 320
     width, height = left + plot + 168, ROW * len(rows) + 48
     scale, ticks = _value_scale(_bounds(rows), left + 12, left + plot - 12)
     parts = [_axis(scale, ticks, 12, ROW * len(rows) + 16)]
-    shown = _fit_names([row.name for row in rows], 260)
+    shown = fit_names([row.name for row in rows], 260)
     for number, row in enumerate(rows):
         parts.append(_interval_row(row, shown[number], scale, 32 + ROW * number, left, plot))
     return _svg(parts, width, height, title, _interval_words(rows), standalone)
@@ -132,10 +133,10 @@ def heat_map(
     title = title or _("Win fraction of the row against the column")
     if not names:
         return _empty(title, standalone)
-    left = min(max(_width(name) for name in names), 220) + 56
+    left = min(max(pixels(name) for name in names), 220) + 56
     size = CELL * len(names)
     parts = []
-    shown = _fit_names(names, 220)
+    shown = fit_names(names, 220)
     for i, name in enumerate(names):
         middle = 32 + CELL * i + CELL / 2
         parts.append(_text(28, middle + 5, f"{i + 1}.", tone="muted", anchor="end"))
@@ -172,7 +173,7 @@ def history_chart(
     parts += [_label(across(i), height, label, room) for i, label in enumerate(labels)]
     parts += [_line(line, k, len(series), across, scale) for k, line in enumerate(series)]
     parts += _line_names(series, scale, 72 + plot + 16, height)
-    names = min(max(_width(line.name) for line in series), 220)
+    names = min(max(pixels(line.name) for line in series), 220)
     width = 72 + plot + max(32 + names, 72)
     return _svg(parts, width, height, title, _history_words(labels, series), standalone)
 
@@ -218,7 +219,7 @@ def _level(scale: Scale, tick: float, plot: float) -> str:
 
 
 def _label(x: float, height: float, label: str, room: float) -> str:
-    return _name(x, height - 20, _fit(label, room), label, tone="muted", anchor="middle")
+    return _name(x, height - 20, fit(label, room), label, tone="muted", anchor="middle")
 
 
 def _line(line: HistorySeries, k: int, n: int, across: Scale, scale: Scale) -> str:
@@ -237,7 +238,7 @@ def _line_names(
     series: Sequence[HistorySeries], scale: Scale, x: float, height: float
 ) -> list[str]:
     """Names at the ends of their lines, pushed apart where they would overlap."""
-    shown = _fit_names([line.name for line in series], 220)
+    shown = fit_names([line.name for line in series], 220)
     wanted = sorted(
         (scale(line.points[-1].rating), short, line.name)
         for line, short in zip(series, shown, strict=True)
@@ -364,38 +365,6 @@ def _stroke(
 def _clean(text: str) -> str:
     """Escaped, without the characters that XML forbids."""
     return escape(_FORBIDDEN.sub("", text))
-
-
-def _width(text: str) -> float:
-    """Estimated width in pixels at 14 px: a wide character takes a full em."""
-    return sum(14.0 if east_asian_width(c) in "WF" else 7.8 for c in text)
-
-
-def _fit(text: str, limit: float, *, head: float = 0.4) -> str:
-    """The text; where it would not fit, without its middle. `head`: the share of the beginning."""
-    if _width(text) <= limit:
-        return text
-    room = limit - 14
-    start = _prefix(text, room * head)
-    end = _prefix(text[::-1], room - _width(start))[::-1]
-    return f"{start}…{end}"
-
-
-def _prefix(text: str, room: float) -> str:
-    """As many characters from the beginning as have room."""
-    width = 0.0
-    for number, character in enumerate(text):
-        width += _width(character)
-        if width > room:
-            return text[:number]
-    return text
-
-
-def _fit_names(names: Sequence[str], limit: float) -> list[str]:
-    """The names, shortened at such a place that different ones stay different, if there is one."""
-    heads = (0.4, 0.0, 1.0, 0.2, 0.6, 0.8)
-    tries = [[_fit(name, limit, head=head) for name in names] for head in heads]
-    return next((shown for shown in tries if len(set(shown)) == len(set(names))), tries[0])
 
 
 def _drawable(value: float) -> bool:

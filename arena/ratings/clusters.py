@@ -13,7 +13,7 @@ from scipy.sparse import csc_array, csr_array
 from arena.ratings.counts import BothBad, grouped_cube, outcome_cube
 from arena.ratings.fit import Fit
 from arena.ratings.model import moments
-from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable, sorted_order
+from arena.ratings.votes import FloatArray, IntArray, Outcome, VoteTable
 
 DENSE_CELLS = 4_000_000
 CROWD = 8  # votes of one rater on one context, up to which pairs of them are cheaper
@@ -55,13 +55,15 @@ class ScoreTable:
         k, votes = len(self.votes.contestants), self.votes
         residual = self.residual
         base = group.code * k
-        size = group.size * k
-        gained = np.bincount(base + votes.left, weights=residual, minlength=size)
-        cells = gained - np.bincount(base + votes.right, weights=residual, minlength=size)
+        place = base + votes.left
+        gained = np.bincount(place, weights=residual, minlength=group.size * k)
+        cells: FloatArray = np.asarray(gained, dtype=np.float64)
+        np.add(base, votes.right, out=place)
+        cells -= np.bincount(place, weights=residual, minlength=group.size * k)
         extras = [
             np.bincount(group.code, weights=extra, minlength=group.size) for extra in self._extra()
         ]
-        summed = np.asarray(cells, dtype=np.float64).reshape(group.size, k)
+        summed = cells.reshape(group.size, k)
         return np.column_stack([summed, *extras]) if extras else summed
 
     def sparse(self, group: Grouping) -> csr_array:
@@ -73,19 +75,18 @@ class ScoreTable:
 
     def rows(self) -> csr_array:
         """(N, P) the score of every vote."""
-        columns, values = self.entries()
-        entries = columns.T.ravel(), values.T.ravel()
+        columns, values = (np.stack(part) for part in self.entries(slice(None)))
         ends = np.arange(len(self.votes) + 1) * len(columns)
-        return csr_array((entries[1], entries[0], ends), shape=(len(self.votes), self._width))
+        entries = values.T.ravel(), columns.T.ravel(), ends
+        return csr_array(entries, shape=(len(self.votes), self._width))
 
-    def entries(self) -> tuple[IntArray, FloatArray]:
-        """(m, N) the parameters that each vote's score touches, and by how much."""
+    def entries(self, where: IntArray | slice) -> tuple[list[IntArray], list[FloatArray]]:
+        """m columns: the parameters that some votes' scores touch, and by how much."""
         k, votes = len(self.votes.contestants), self.votes
-        residual = self.residual
-        extras = self._extra()
-        fixed = [np.full(len(votes), k + i, dtype=np.int64) for i in range(len(extras))]
-        columns = np.stack([votes.left, votes.right, *fixed])
-        return columns, np.stack([residual, -residual, *extras])
+        left, residual = votes.left[where], self.residual[where]
+        extras = [extra[where] for extra in self._extra()]
+        fixed = [np.full(len(left), k + i, dtype=np.int64) for i in range(len(extras))]
+        return [left, votes.right[where], *fixed], [residual, -residual, *extras]
 
     @property
     def _width(self) -> int:
@@ -96,25 +97,19 @@ class ScoreTable:
         votes = self.votes
         squares = votes if votes.weight is None else _reweighted(votes, votes.weight**2)
         cube = outcome_cube(squares)
-        used = np.flatnonzero(cube)
-        left, right, outcome = np.unravel_index(used, cube.shape)
-        codes = [np.asarray(c, dtype=np.int64) for c in (left, right, outcome)]
-        single = VoteTable(votes.contestants, codes[0], codes[1], codes[2])
-        table = ScoreTable(single, self.fit, self.left, self.tie)
-        columns, values = table.entries()
-        return _products(columns, values * cube.ravel()[used], columns, values, self._width)
-
-    def subset(self, where: IntArray) -> ScoreTable:
-        """The scores of some votes, without saying who voted or on what."""
-        votes = self.votes
-        some = VoteTable(
-            contestants=votes.contestants,
-            left=votes.left[where],
-            right=votes.right[where],
-            outcome=votes.outcome[where],
-            weight=None if votes.weight is None else votes.weight[where],
-        )
-        return ScoreTable(some, self.fit, self.left, self.tie)
+        k = len(votes.contestants)
+        weighed = cube * self.left
+        points = (weighed * self.left).sum(-1)
+        total = np.zeros((self._width, self._width))
+        total[:k, :k] = np.diag(points.sum(1) + points.sum(0)) - points - points.T
+        extras = [self.tie] if self.fit.log_nu is not None else []
+        extras += [self.left] if self.fit.side is not None else []
+        for i, extra in enumerate(extras, start=k):
+            cross = (weighed * extra).sum(-1)
+            total[i, :k] = total[:k, i] = cross.sum(1) - cross.sum(0)
+            for j, other in enumerate(extras, start=k):
+                total[i, j] = (cube * extra * other).sum()
+        return total
 
     @cached_property
     def residual(self) -> FloatArray:
@@ -203,42 +198,73 @@ def meeting_meat(scores: ScoreTable, group: Grouping, by_vote: FloatArray) -> Fl
     Most such groups hold one vote, or few: the sum over single votes, given as `by_vote`, lacks
     only the products of different votes of one group.
     """
-    bucket = group.code if group.size <= DENSE_CELLS else group.code % DENSE_CELLS
-    size = np.bincount(bucket, minlength=min(group.size, DENSE_CELLS))
-    if int(size.max(initial=0)) > CROWD:
+    shared, where = _shared(group)
+    pairs = _pairs(shared)
+    if pairs is None:
         found, code = np.unique(group.code, return_inverse=True)
         return meat(scores, Grouping(code, len(found)))
-    shared = np.flatnonzero((size > 1)[bucket])
-    code = group.code[shared]
-    order = sorted_order(code)
-    cross = _cross_products(scores.subset(shared[order]), code[order])
+    first, then = pairs
+    if where is not None:
+        first, then = where[first], where[then]
+    cross = _cross_products(scores, first, then)
     return by_vote + cross + cross.T
 
 
-def _cross_products(scores: ScoreTable, code: IntArray) -> FloatArray:
-    """(P, P) Σ s_a s_b′ over pairs of votes a < b with one code; the codes are sorted."""
+def _shared(group: Grouping) -> tuple[Grouping, IntArray | None]:
+    """The grouping with few enough codes for a table of them, and of which votes (None: all).
+
+    Votes whose code is surely their own are left out where there are too many codes.
+    """
+    if group.size <= DENSE_CELLS:
+        return group, None
+    bucket = group.code % DENSE_CELLS
+    where = np.flatnonzero((np.bincount(bucket, minlength=DENSE_CELLS) > 1)[bucket])
+    found, code = np.unique(group.code[where], return_inverse=True)
+    return Grouping(code.astype(np.int64, copy=False), len(found)), where
+
+
+def _pairs(group: Grouping) -> tuple[IntArray, IntArray] | None:
+    """All pairs of different votes of one group; None where some group holds a crowd.
+
+    Each turn takes one vote out of every group and pairs it with the votes left in it.
+    """
+    code = group.code
+    last = np.empty(group.size, dtype=np.int64)
+    rest = np.arange(len(code), dtype=last.dtype)
+    firsts, thens = [rest[:0]], [rest[:0]]
+    for _ in range(CROWD):
+        last[code] = rest
+        taken = np.take(last, code, mode="clip")
+        left = np.flatnonzero(taken != rest)
+        if not len(left):
+            return np.concatenate(firsts, dtype=np.int64), np.concatenate(thens, dtype=np.int64)
+        if len(left) > (CROWD - 1) * (len(rest) - len(left)):
+            return None
+        rest, code = rest[left], code[left]
+        firsts.append(rest)
+        thens.append(taken[left])
+    return None
+
+
+def _cross_products(scores: ScoreTable, first: IntArray, then: IntArray) -> FloatArray:
+    """(P, P) Σ s_a s_b′ over pairs of votes a, b."""
     width = scores.fit.shape.size
-    total = np.zeros((width, width))
-    columns, values = scores.entries()
-    for lag in range(1, len(code)):
-        first = np.flatnonzero(code[lag:] == code[:-lag])
-        if not len(first):
-            break
-        then = first + lag
-        total += _products(
-            columns[:, first], values[:, first], columns[:, then], values[:, then], width
-        )
-    return total
+    return _products(*scores.entries(first), *scores.entries(then), width)
 
 
 def _products(
-    columns: IntArray, values: FloatArray, others: IntArray, factors: FloatArray, width: int
+    columns: Sequence[IntArray],
+    values: Sequence[FloatArray],
+    others: Sequence[IntArray],
+    factors: Sequence[FloatArray],
+    width: int,
 ) -> FloatArray:
-    """(P, P) Σ a b′ over pairs of sparse vectors, both given as entries (m, pairs)."""
+    """(P, P) Σ a b′ over pairs of sparse vectors, both given as m columns of entries."""
     total = np.zeros(width * width)
-    for column, value in zip(columns * width, values, strict=True):
+    for column, value in zip(columns, values, strict=True):
+        row = column * width
         for other, factor in zip(others, factors, strict=True):
-            total += np.bincount(column + other, weights=value * factor, minlength=width * width)
+            total += np.bincount(row + other, weights=value * factor, minlength=width * width)
     return total.reshape(width, width)
 
 

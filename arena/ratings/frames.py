@@ -13,6 +13,8 @@ from arena.ratings.votes import IntArray, Outcome, VoteTable
 ObjectArray = np.ndarray[tuple[int], np.dtype[np.object_]]
 SAMPLE = 16384
 SHARED = 0.9  # more distinct addresses than this in a sample: the strings are not shared
+OBJECT_BITS = 4
+SPREAD = 8  # sixteen-byte places per row, up to which a table of them beats hashing addresses
 
 
 def votes_from_frame(
@@ -48,9 +50,10 @@ def votes_from_frame(
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """`code` (N,) indexes `label_of`, which indexes the distinct `labels`."""
+    """`code` (N,) holds some of the values `slots` (D,), whose text is `labels[label_of]` (D,)."""
 
     code: IntArray
+    slots: IntArray
     label_of: IntArray
     labels: list[str]
 
@@ -59,7 +62,9 @@ class _Column:
         if not len(self.code):
             return self.code
         places = np.array([place[label] for label in self.labels], dtype=np.int64)
-        return np.take(places[self.label_of], self.code, out=self.code, mode="clip")
+        table = np.empty(int(self.slots.max()) + 1, dtype=np.int64)
+        table[self.slots] = places[self.label_of]
+        return np.take(table, self.code, out=self.code, mode="clip")
 
 
 def _places(names: Sequence[str]) -> dict[str, int]:
@@ -74,21 +79,37 @@ def _factorize(column: pd.Series[str]) -> _Column:
     than hashing text.
     """
     objects = column.to_numpy(dtype=object)
-    code, distinct = _by_address(objects)
+    code, slots, distinct = _by_address(objects)
     label_of, found = pd.factorize(distinct, use_na_sentinel=False)
     for label in found:
         if not isinstance(label, str):
             raise ValueError(f"column {column.name!r} holds {label!r}, which is not text")
-    return _Column(code, label_of.astype(np.int64, copy=False), list(found))
+    return _Column(code, slots, label_of.astype(np.int64, copy=False), list(found))
 
 
-def _by_address(objects: ObjectArray) -> tuple[IntArray, ObjectArray]:
-    """Codes (N,) into distinct objects; the objects themselves where they are not shared."""
-    address = np.frombuffer(objects, dtype=np.intp) if len(objects) else np.zeros(0, dtype=np.intp)
-    sample = address[:: max(1, len(address) // SAMPLE)]
-    if len(np.unique(sample)) >= SHARED * len(sample):
-        return np.arange(len(objects)), objects
-    code, found = pd.factorize(address)
-    where = np.empty(len(found), dtype=np.int64)
-    where[code] = np.arange(len(code))
-    return code.astype(np.int64, copy=False), objects[where]
+def _by_address(objects: ObjectArray) -> tuple[IntArray, IntArray, ObjectArray]:
+    """Codes (N,), the distinct codes, and the object of each.
+
+    Every row has its own code where the objects are not shared. Where they lie near each other
+    in memory, the distance from the first of them is the code: an object takes sixteen bytes at
+    least.
+    """
+    rows = len(objects)
+    address = np.frombuffer(objects, dtype=np.intp) if rows else np.zeros(0, dtype=np.intp)
+    sample = np.sort(address[:: max(1, rows // SAMPLE)])
+    if np.count_nonzero(np.diff(sample)) + 1 >= SHARED * len(sample):
+        code = np.arange(rows)
+        return code, code.copy(), objects
+    first = int(address.min())
+    size = ((int(address.max()) - first) >> OBJECT_BITS) + 1
+    if size <= SPREAD * rows:
+        code = (address - first).astype(np.int64, copy=False)
+        code >>= OBJECT_BITS
+    else:
+        code, found = pd.factorize(address)
+        code, size = code.astype(np.int64, copy=False), len(found)
+    row = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
+    last = np.empty(size, dtype=row.dtype)
+    last[code] = row
+    where = np.flatnonzero(np.take(last, code, mode="clip") == row)
+    return code, code[where], objects[where]

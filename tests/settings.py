@@ -4,7 +4,9 @@ import os
 import tempfile
 
 os.environ.setdefault("SECRET_KEY", "only-for-tests")
-os.environ.setdefault("PALATE_HOME", tempfile.mkdtemp(prefix="palate-tests-"))
+if "PYTEST_XDIST_WORKER" in os.environ or "PALATE_HOME" not in os.environ:
+    # Every process of the suite has its own: a shared cache would be cleared by the others.
+    os.environ["PALATE_HOME"] = tempfile.mkdtemp(prefix="palate-tests-")
 os.environ.setdefault("CELERY_EAGER", "1")
 os.environ.setdefault("LOG_LEVEL", "WARNING")
 

@@ -123,7 +123,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
     finally:
         running.process.terminate()
-        running.process.wait(20)
+        try:
+            running.process.wait(20)
+        except subprocess.TimeoutExpired:  # a machine under load; stopping is tested elsewhere
+            running.process.kill()
+            running.process.wait(20)
 
 
 def test_health_says_503_until_the_tables_are_there(server: Server) -> None:

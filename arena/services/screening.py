@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.cache import cache
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -114,11 +114,12 @@ def _free_answers(
     A seal covers the text, whoever's answer it stands on: a published mapping would unblind its
     return (V5). Within the round equal texts are a matter of the duplicate rule.
     """
-    versions = {context.persona_version_id for context in contexts}
+    versions = {context.persona_version_id for context in contexts} - {None}
     elsewhere = _seals_elsewhere(round_).filter(answer__text_sha256=OuterRef("text_sha256"))
     rows = (
         Answer.objects.filter(
             ~Exists(elsewhere),
+            Q(persona_version__in=versions) | Q(persona_version=None),
             contestant__in=contestants,
             prompt__in={context.prompt_id for context in contexts},
             body__isnull=False,
@@ -128,8 +129,7 @@ def _free_answers(
     )
     found: dict[AnswerKey, Answer] = {}
     for row in rows:
-        if row.persona_version_id is None or row.persona_version_id in versions:
-            found.setdefault((row.contestant_id, row.prompt_id, row.persona_version_id), row)
+        found.setdefault((row.contestant_id, row.prompt_id, row.persona_version_id), row)
     return found
 
 

@@ -29,7 +29,7 @@ from arena.sampling import stratum_shortfalls
 from arena.selectors.sealed import sealed_battle
 from arena.services.rounds import contestants_of, locked, move
 from webapp.catalog.enums import Split
-from webapp.catalog.models import Contestant, Persona, Prompt
+from webapp.catalog.models import Persona, Prompt
 from webapp.core.errors import InvalidInput, Refused
 
 
@@ -77,21 +77,29 @@ def _check_ready(round_: Round) -> None:
 
 
 def _check_contestants(round_: Round) -> None:
-    """Whoever the protocol names is compared: each contestant needs an answer that is left."""
+    """Whoever the protocol names is compared: each contestant needs an answer that is left.
+
+    Whose answers screening took out is not said: the excerpts of them can be read, and after a
+    change of the rule the same texts could stand in a battle (V1).
+    """
     entries = Entry.objects.filter(context__round=round_)
     answered = set(entries.values_list("contestant", flat=True))
     usable = set(_usable(round_).values_list("contestant", flat=True))
     for contestant in sorted(contestants_of(round_), key=str):
         if contestant.pk not in answered:
             text = _("%(name)s has no answer that this round may use. Import some or leave it out.")
-            raise _cannot_play(text, contestant)
-        if contestant.pk not in usable:
-            text = _("Screening took out all answers of %(name)s. Leave it out of the round.")
-            raise _cannot_play(text, contestant)
+            raise _cannot_play(text % {"name": contestant})
+    if answered - usable:
+        raise _cannot_play(
+            _(
+                "Screening took out all answers of a contestant. Which one is not said, because "
+                "its texts could then be recognised. Change the rules or the contestants."
+            )
+        )
 
 
-def _cannot_play(text: str, contestant: Contestant) -> InvalidInput:
-    return InvalidInput(text % {"name": contestant}, field="contestants", code="bad_contestant")
+def _cannot_play(text: str) -> InvalidInput:
+    return InvalidInput(text, field="contestants", code="bad_contestant")
 
 
 def round_shortfalls(round_: Round) -> list[str]:

@@ -10,7 +10,7 @@ from django.db.models import Count, Max, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from arena.enums import AssignmentState, RoundState
-from arena.models import Assignment, Entry, Round, RoundRater, Vote
+from arena.models import Assignment, Round, RoundRater, Vote
 from arena.protocol import round_key
 from arena.selectors.texts import check_unaltered, shown_hashes, shown_text
 from webapp.core.markdown import render
@@ -191,10 +191,6 @@ def keys_json(user: Any) -> str:
     """The rater's own key bindings for the voting script, or "" for the defaults."""
     keys = user.preferences.get("keys")
     return json.dumps(keys) if isinstance(keys, dict) else ""
-
-
-def entries_of(round_: Round) -> QuerySet[Entry]:
-    return Entry.objects.filter(context__round=round_)
 
 
 def round_to_undo(user: Any, token: str) -> Round | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from webapp.catalog.enums import Axis as Axis
+
 
 class RoundState(models.TextChoices):
     DRAFT = "draft", _("draft")
@@ -24,11 +26,6 @@ TRANSITIONS: dict[str, frozenset[str]] = {
     RoundState.CANCELLED: frozenset(),
 }
 SEALED_STATES = (RoundState.OPEN, RoundState.CLOSED)
-
-
-class Axis(models.TextChoices):
-    QUALITY = "quality", _("quality")
-    PERSONALIZATION = "personalization", _("personalization")
 
 
 COMPOSITE = "overall"  # the axis name of the weighted sum

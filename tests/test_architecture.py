@@ -19,7 +19,7 @@ from webapp.core.triggers import Guard
 
 STAND_ALONE = ("verify_bundle.py",)  # one file that a stranger can run
 ROOT = Path(__file__).resolve().parent.parent
-OURS = ("webapp", "arena", "workers")
+OURS = ("webapp", "arena", "annotation", "workers")
 PUBLIC = {
     "health", "set_language", "schema", "accounts:login", "accounts:accept", "accounts:theme",
     "arena:leaderboard", "arena:leaderboard_csv", "arena:leaderboard_json",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import subprocess
 import sys
 import tomllib
@@ -25,6 +26,7 @@ def requirements(*, dev: bool) -> list[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: list[str] = list(project["dependencies"])
     if dev:
+        found += project["optional-dependencies"]["training"]
         found += project["optional-dependencies"]["dev"]
     return found
 
@@ -54,8 +56,12 @@ def install(folder: Path, *, dev: bool) -> None:
     wanted = requirements(dev=dev)
     print(f"Installing {len(wanted)} packages and what they need …", flush=True)
     command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    command += ["--disable-pip-version-check", "--constraint", str(CONSTRAINTS), *wanted]
-    subprocess.run(command, check=True)
+    command += ["--disable-pip-version-check", "--constraint", str(CONSTRAINTS)]
+    torch = [name for name in wanted if name.startswith("torch==")]
+    if torch:  # alone and first: what is there already is not replaced by another build
+        index = os.environ.get("PALATE_TORCH_INDEX", "")
+        subprocess.run([*command, *(["--index-url", index] if index else []), *torch], check=True)
+    subprocess.run([*command, *wanted], check=True)
     (folder / ("palate-dev" if dev else "palate-base")).write_text(fingerprint(wanted))
 
 

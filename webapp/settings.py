@@ -78,6 +78,7 @@ INSTALLED_APPS = [
     "webapp.core",
     "webapp.accounts",
     "webapp.catalog",
+    "annotation",
     "arena",
     "workers",
 ]

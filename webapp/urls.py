@@ -15,7 +15,9 @@ urlpatterns = [
     path("accounts/", include("webapp.accounts.urls")),
     path("audit/", include("webapp.core.urls")),
     path("catalog/", include("webapp.catalog.urls")),
+    path("annotation/", include("annotation.urls")),
     path("", include("arena.urls")),
     path("api/v1/", include("arena.api_urls")),
+    path("api/v1/", include("annotation.api_urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
 ]

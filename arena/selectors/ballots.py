@@ -13,28 +13,8 @@ from arena.enums import AssignmentState, RoundState
 from arena.models import Assignment, Round, RoundRater, Vote
 from arena.protocol import round_key
 from arena.selectors.texts import check_unaltered, shown_hashes, shown_text
-from webapp.core.markdown import render
-from webapp.core.worddiff import diff, nearly_identical
-
-
-@dataclass(frozen=True)
-class Turn:
-    role: str
-    html: str
-
-
-@dataclass(frozen=True)
-class BlindPair:
-    """All that a voting page knows of a battle. Nothing here depends on who wrote what."""
-
-    token: str
-    persona_summary: str
-    persona_lang: str
-    messages: tuple[Turn, ...]
-    left_html: str
-    right_html: str
-    near_identical: bool
-    lang: str
+from webapp.catalog.blind import BlindPair, difference_pair, rendered_pair
+from webapp.catalog.models import PersonaVersion, Prompt
 
 
 @dataclass(frozen=True)
@@ -71,15 +51,17 @@ def own_assignment(user: Any, token: str) -> Assignment | None:
 
 def blind_pair(row: Assignment) -> BlindPair:
     """The blind object of an assignment loaded by `assignment_parts`."""
-    left, right = sides(row)
-    return _pair(row, str(render(left)), str(render(right)), nearly_identical(left, right))
+    return rendered_pair(row.token, *_context(row), *sides(row))
 
 
 def blind_difference(row: Assignment) -> BlindPair:
     """The same with the word-level difference in place of the rendered answers."""
-    left, right = sides(row)
-    marked_left, marked_right = diff(left, right)
-    return _pair(row, str(marked_left), str(marked_right), False)
+    return difference_pair(row.token, *_context(row), *sides(row))
+
+
+def _context(row: Assignment) -> tuple[Prompt, PersonaVersion | None]:
+    context = row.slot.context
+    return context.prompt, context.persona_version
 
 
 def sides(row: Assignment) -> tuple[str, str]:
@@ -88,24 +70,6 @@ def sides(row: Assignment) -> tuple[str, str]:
     slot = row.slot
     x, y = shown_text(slot.x), shown_text(slot.y)
     return (x, y) if row.battle.left_is_x else (y, x)
-
-
-def _pair(row: Assignment, left: str, right: str, alike: bool) -> BlindPair:
-    context = row.slot.context
-    version = context.persona_version
-    text = getattr(version, "text", None) if version else None
-    return BlindPair(
-        token=row.token,
-        persona_summary=text.summary if text else "",
-        persona_lang=version.persona.features.get("language", "") if version else "",
-        messages=tuple(
-            Turn(turn["role"], str(render(turn["content"]))) for turn in context.prompt.messages
-        ),
-        left_html=left,
-        right_html=right,
-        near_identical=alike,
-        lang=context.prompt.language,
-    )
 
 
 def open_rounds_for(user: Any) -> QuerySet[Round]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -21,6 +20,7 @@ from arena.services.plans import RoundPlan as RoundPlan
 from arena.services.plans import check_plan
 from webapp.catalog.enums import Split
 from webapp.catalog.models import Contestant, Persona, PersonaVersion, Prompt, Seal
+from webapp.catalog.strata import stratum_of
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 
@@ -174,11 +174,6 @@ def _prompts(plan: RoundPlan) -> list[Candidate]:
             field="prompts",
         )
     return pool
-
-
-def stratum_of(features: dict[str, str], names: Iterable[str]) -> str:
-    """The stratum of a persona: its chosen features as "expertise=novice, language=zh"."""
-    return ", ".join(f"{name}={features.get(name, '?')}" for name in sorted(names))
 
 
 def _newest_versions(personas: set[int]) -> dict[int, int]:

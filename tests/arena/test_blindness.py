@@ -42,6 +42,7 @@ from tests.arena.factories import (
     vote_all,
 )
 from tests.conftest import make_user
+from webapp.catalog.blind import BlindPair
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
 
@@ -370,13 +371,13 @@ def test_the_crawler_would_notice_a_leak(monkeypatch: pytest.MonkeyPatch, caplog
     def leaky(row: Assignment) -> str:
         return str(row.slot.x.contestant if row.battle.left_is_x else row.slot.y.contestant)
 
-    honest = ballots._pair
+    honest = ballots.blind_pair
 
-    def telling(row: Assignment, left: str, right: str, alike: bool) -> ballots.BlindPair:
-        pair = honest(row, left, right, alike)
+    def telling(row: Assignment) -> BlindPair:
+        pair = honest(row)
         return type(pair)(**{**pair.__dict__, "persona_summary": f"{leaky(row)} is on the left"})
 
-    monkeypatch.setattr(ballots, "_pair", telling)
+    monkeypatch.setattr(ballots, "blind_pair", telling)
     one = observe(STRAIGHT, monkeypatch, caplog, only="rater")
     two = observe(DEALT, monkeypatch, caplog, only="rater")
     assert any(key.startswith("rater GET /vote/") for key in different(one, two))

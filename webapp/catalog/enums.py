@@ -6,6 +6,13 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 
 
+class Axis(models.TextChoices):
+    """What people are asked about two answers, in rounds and in annotation alike."""
+
+    QUALITY = "quality", _("quality")
+    PERSONALIZATION = "personalization", _("personalization")
+
+
 class ContestantKind(models.TextChoices):
     IMPORTED = "imported", _("imported answers")
     ENDPOINT = "endpoint", _("OpenAI-compatible endpoint")

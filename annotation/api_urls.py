@@ -1,0 +1,5 @@
+"""Addresses of annotation's API, under /api/v1/."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,24 @@
+"""Accuracy on gold items as a Beta posterior. Pure: no Django, no models."""
+
+from __future__ import annotations
+
+from scipy.special import betaincinv
+
+LEVEL = 0.9  # one-sided
+
+
+def lower_bound(right: int, seen: int, level: float = LEVEL) -> float:
+    """The accuracy that is exceeded with probability `level`, after a uniform prior Beta(1, 1)."""
+    return float(betaincinv(1 + right, 1 + seen - right, 1 - level))
+
+
+def interval(right: int, seen: int, level: float = 0.95) -> tuple[float, float]:
+    """The central interval of the same posterior."""
+    tail = (1 - level) / 2
+    a, b = 1 + right, 1 + seen - right
+    return float(betaincinv(a, b, tail)), float(betaincinv(a, b, 1 - tail))
+
+
+def falls_short(right: int, seen: int, floor: float, minimum: int) -> bool:
+    """Whether enough gold was seen and the accuracy cannot be trusted to reach `floor`."""
+    return seen >= max(minimum, 1) and lower_bound(right, seen) < floor

@@ -1,0 +1,72 @@
+"""What a project's state allows and who may: `check_x` raises the reason, `may_x` answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from annotation.enums import TRANSITIONS, MemberState, ProjectState
+from annotation.models import Member, Project
+from webapp.accounts.enums import Role
+from webapp.accounts.policies import check_admin, check_role
+from webapp.core.errors import Forbidden, PalateError, Refused
+
+WORKERS = (Role.ANNOTATOR, Role.RATER)  # an administrator sees what is gold, so he never labels
+
+
+def check_manage(actor: Any) -> None:
+    """Raise unless this user manages projects."""
+    check_admin(actor)
+
+
+def may_manage(actor: Any) -> bool:
+    return _holds(check_manage, actor)
+
+
+def check_worker(user: Any) -> None:
+    """Raise unless this user's role labels at all."""
+    check_role(user, *WORKERS)
+
+
+def check_move(project: Project, to: str) -> None:
+    """Raise unless the life cycle allows the move."""
+    if to not in TRANSITIONS[project.state]:
+        raise Refused(
+            _("A project that is %(state)s cannot become %(to)s.")
+            % {"state": project.get_state_display(), "to": ProjectState(to).label},
+            code="illegal_move",
+        )
+
+
+def check_open(project: Project) -> None:
+    """Raise unless the project hands out items."""
+    if project.state != ProjectState.OPEN:
+        raise Refused(_("This project hands out no items now."), code="project_not_open")
+
+
+def check_works(member: Member | None) -> None:
+    """Raise unless this member may get items."""
+    if member is None or member.state == MemberState.LEFT:
+        raise not_a_member()
+    if member.state == MemberState.PAUSED:
+        raise Refused(
+            _("Your work here is paused. Read the guidelines again; a manager will write to you."),
+            code="paused",
+        )
+
+
+def not_a_member() -> Forbidden:
+    return Forbidden(_("You do not work in this project."), code="not_member")
+
+
+def not_yours() -> Forbidden:
+    return Forbidden(_("This item was not given to you."), code="not_yours")
+
+
+def _holds(check: Any, *args: Any) -> bool:
+    try:
+        check(*args)
+    except PalateError:
+        return False
+    return True

@@ -1,0 +1,124 @@
+"""Settling items: what their labels come to, written down as decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from annotation.enums import Axis, DecisionSource, ItemState, LeaseState, Verdict
+from annotation.models import Decision, Item, Lease, Project
+from annotation.overlap import Action, Outcome, next_step
+from annotation.posterior import Voter, item_posterior
+
+SETTLED_BY_LABELS = (ItemState.OPEN, ItemState.DONE, ItemState.DISPUTED)
+
+
+def settle_item(pk: int) -> None:
+    """Look at the counted labels of an item anew: wait, ask for one more, settle or dispute.
+
+    What an adjudicator decided stays.
+    """
+    with transaction.atomic():
+        Item.objects.select_for_update().only("pk").get(pk=pk)
+        item = Item.objects.select_related(
+            "project", "quality_decision", "personalization_decision"
+        ).get(pk=pk)
+        if item.state not in SETTLED_BY_LABELS or is_adjudicated(item):
+            return
+        leases = counted_labels(item)
+        project = item.project
+        step = next_step(
+            [verdicts_of(lease) for lease in leases],
+            project.axes,
+            item.target,
+            max(project.max_overlap, item.target),
+        )
+        if step.action in (Action.WAIT, Action.RAISE):
+            _reopen(item, more=step.action == Action.RAISE)
+            return
+        decide(item, step.outcomes, leases)
+        state = ItemState.DONE if step.action == Action.SETTLE else ItemState.DISPUTED
+        _move(item, state)
+
+
+def counted_labels(item: Item) -> list[Lease]:
+    """The submitted leases of an item that hold a place, with their labels."""
+    rows = Lease.objects.filter(item=item, counted=True, state=LeaseState.SUBMITTED)
+    return list(rows.select_related("head", "member").order_by("pk"))
+
+
+def verdicts_of(lease: Lease) -> dict[str, str]:
+    return {axis: getattr(lease.head, axis) for axis in Axis.values}
+
+
+def is_adjudicated(item: Item) -> bool:
+    held = (item.quality_decision, item.personalization_decision)
+    return any(d is not None and d.source == DecisionSource.ADJUDICATED for d in held)
+
+
+def _reopen(item: Item, *, more: bool) -> None:
+    """Back into the queue; a disagreement goes before the others."""
+    columns: dict[str, Any] = {"quality_decision": None, "personalization_decision": None}
+    if more:
+        columns |= {"target": item.target + 1, "priority": 1}
+    _move(item, ItemState.OPEN, **columns)
+
+
+def _move(item: Item, state: str, **columns: Any) -> None:
+    Item.objects.filter(pk=item.pk).update(state=state, **columns)
+
+
+def decide(
+    item: Item,
+    outcomes: Mapping[str, Outcome],
+    leases: Sequence[Lease],
+    **columns: Any,
+) -> dict[str, Decision]:
+    """Append a decision per axis and point the item at them. The same outcome is written once."""
+    made: dict[str, Decision] = {}
+    for axis, found in outcomes.items():
+        held = getattr(item, f"{axis}_decision")
+        posterior = posterior_of(item.project, axis, leases)
+        same = held is not None and (held.verdict, held.source, held.labels) == (
+            found.verdict,
+            found.source,
+            len(leases),
+        )
+        if same and held.posterior == posterior and not columns:
+            made[axis] = held
+            continue
+        newest = item.decisions.filter(axis=axis).order_by("-n").first()
+        made[axis] = Decision.objects.create(
+            item=item,
+            axis=axis,
+            n=newest.n + 1 if newest else 1,
+            verdict=found.verdict,
+            source=found.source,
+            posterior=posterior,
+            labels=len(leases),
+            **columns,
+        )
+    Item.objects.filter(pk=item.pk).update(**{f"{axis}_decision": d for axis, d in made.items()})
+    return made
+
+
+def posterior_of(project: Project, axis: str, leases: Sequence[Lease]) -> dict[str, float]:
+    """The soft label from the labels at hand and what gold says about their authors."""
+    labels = [
+        (verdict, Voter(lease.member.gold_right, lease.member.gold_seen))
+        for lease in leases
+        if (verdict := getattr(lease.head, axis))
+    ]
+    return item_posterior(labels, allowed_outcomes(project))
+
+
+def allowed_outcomes(project: Project) -> list[str]:
+    """The canonical verdicts that this project allows."""
+    left_out = set()
+    if not project.allow_tie:
+        left_out.add(Verdict.TIE)
+    if not project.allow_both_bad:
+        left_out.add(Verdict.BOTH_BAD)
+    return [value for value in Verdict.values if value not in left_out]

@@ -1,0 +1,225 @@
+"""Submitting, changing and taking back labels: append-only revisions, the lease has the head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from annotation import policies
+from annotation.enums import Axis, ItemState, LeaseState, ProjectState, Shown, Strength
+from annotation.models import Item, Label, Lease, Project
+from annotation.selectors.tasks import as_canonical
+from annotation.services.decisions import settle_item
+from annotation.services.gold import score_member
+from annotation.services.leases import count_live, expiry
+from webapp.core.errors import InvalidInput, Refused
+
+COMMENT_LIMIT = 2000
+ACTIVE_LIMIT_MS = 4 * 3600 * 1000
+UNDO_DEPTH = 10  # the last submissions that may be taken back
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an annotator sends, as she saw it: one verdict (left, tie, right, both_bad) per axis."""
+
+    verdicts: Mapping[str, str]
+    strengths: Mapping[str, int] = field(default_factory=dict)
+    tags: Sequence[str] = ()
+    comment: str = ""
+    active_ms: int = 0
+    source: str = "web"
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """`again`: this very answer was here already. `extra`: kept, but the item had enough."""
+
+    label: Label
+    lease: Lease
+    again: bool = False
+    extra: bool = False
+
+
+def submit_label(*, user: Any, token: str, answer: Answer) -> Submitted:
+    """Record a label. The same answer sent again returns the same label; another is a revision.
+
+    A label after the lease ran out is kept and marked late; where the item has enough by then it
+    is an extra. Raises InvalidInput naming the field, Forbidden for somebody else's item.
+    """
+    with transaction.atomic():
+        lease = _locked_lease(user, token)
+        project = lease.member.project
+        check_answer(project, answer)
+        head = lease.head
+        if head is not None and not head.is_undo and _same(lease, head, answer):
+            return Submitted(head, lease, again=True, extra=_is_extra(lease))
+        late = _take_place(lease) or bool(head and head.late)
+        label = _append(lease, answer, late=late)
+        _after(lease)
+        return Submitted(label, lease, extra=_is_extra(lease))
+
+
+def undo_label(*, user: Any, token: str) -> Lease | None:
+    """Take back one of her last submissions; she holds the item again. None: it cannot be.
+
+    Sent twice it takes back once. The place stays hers until she submits, skips or lets it expire.
+    """
+    if not token:
+        return None
+    with transaction.atomic():
+        lease = _locked_lease(user, token)
+        if lease.state == LeaseState.SHOWN:
+            return lease
+        if lease.state != LeaseState.SUBMITTED or not _is_recent(lease):
+            return None
+        assert lease.head is not None
+        _append(lease, Answer({}), late=lease.head.late)
+        if lease.counted:
+            Item.objects.filter(pk=lease.item_id).update(done=F("done") - 1)
+        lease.state, lease.submitted_at = LeaseState.SHOWN, None
+        lease.shown_at = timezone.now()
+        lease.expires_at = expiry(lease.member.project)
+        lease.save(update_fields=["state", "submitted_at", "shown_at", "expires_at"])
+        _after(lease)
+    return lease
+
+
+def _after(lease: Lease) -> None:
+    """What a new or withdrawn label changes: the item's outcome, or the account of gold."""
+    if lease.item.state == ItemState.GOLD:
+        score_member(lease.member)
+    elif lease.counted:
+        settle_item(lease.item_id)
+
+
+def _is_recent(lease: Lease) -> bool:
+    recent = Lease.objects.filter(member=lease.member, state=LeaseState.SUBMITTED)
+    return lease.pk in recent.order_by("-submitted_at").values_list("pk", flat=True)[:UNDO_DEPTH]
+
+
+def save_draft(*, user: Any, token: str, draft: Mapping[str, Any]) -> None:
+    """Keep an unsent answer, so that another browser can go on with it."""
+    names = [*Axis.values, *(f"{axis}_strength" for axis in Axis.values), "comment"]
+    clean: dict[str, Any] = {k: str(draft[k])[:COMMENT_LIMIT] for k in names if k in draft}
+    clean["tags"] = [str(tag)[:64] for tag in draft.get("tags", [])][:30]
+    Lease.objects.filter(
+        token=token, member__user=user, state__in=[LeaseState.SHOWN, LeaseState.EXPIRED]
+    ).update(draft=clean)
+
+
+def _locked_lease(user: Any, token: str) -> Lease:
+    """The lease, locked against other tabs. Everything else is read after the lock."""
+    rows = Lease.objects.select_for_update().filter(token=token, member__user=user)
+    pk = rows.values_list("pk", flat=True).first()
+    if pk is None:
+        raise policies.not_yours()
+    lease = Lease.objects.select_related("head", "item", "member__project").get(pk=pk)
+    if lease.state == LeaseState.RESERVED:
+        raise Refused(_("This item was not shown yet."), code="not_shown")
+    return lease
+
+
+def check_answer(project: Project, answer: Answer) -> None:
+    """Raise InvalidInput naming the field that is missing or cannot be used."""
+    allowed = allowed_verdicts(project)
+    for axis in project.axes:
+        verdict = answer.verdicts.get(axis, "")
+        if verdict not in allowed:
+            raise InvalidInput(_("Choose one of them."), field=axis, code="missing_verdict")
+        if not project.ask_strength or verdict not in (Shown.LEFT, Shown.RIGHT):
+            continue
+        if answer.strengths.get(axis) not in Strength.values:
+            raise InvalidInput(
+                _("Say how much better it is."), field=f"{axis}_strength", code="missing_strength"
+            )
+    unknown = sorted(set(answer.tags) - set(project.tags))
+    if unknown:
+        raise InvalidInput(_("Unknown tag: %(tag)s.") % {"tag": unknown[0][:40]}, field="tags")
+    if len(answer.comment) > COMMENT_LIMIT:
+        raise InvalidInput(
+            _("The comment has %(have)s characters, at most %(most)s are kept.")
+            % {"have": len(answer.comment), "most": COMMENT_LIMIT},
+            field="comment",
+        )
+    if "\x00" in answer.comment:
+        raise InvalidInput(_("The comment holds a NUL character."), field="comment")
+
+
+def allowed_verdicts(project: Project) -> list[str]:
+    """The verdicts of the page that this project allows, in the order of the keys."""
+    left_out = set()
+    if not project.allow_tie:
+        left_out.add(Shown.TIE)
+    if not project.allow_both_bad:
+        left_out.add(Shown.BOTH_BAD)
+    return [value for value in Shown.values if value not in left_out]
+
+
+def _same(lease: Lease, head: Label, answer: Answer) -> bool:
+    values = _values(lease, answer)
+    return lease.state == LeaseState.SUBMITTED and all(
+        getattr(head, name) == value for name, value in values.items()
+    )
+
+
+def _values(lease: Lease, answer: Answer) -> dict[str, Any]:
+    """The columns of a label that a person decides."""
+    project = lease.member.project
+    values: dict[str, Any] = {"tags": sorted(set(answer.tags)), "comment": answer.comment}
+    for axis in project.axes:
+        shown = answer.verdicts.get(axis, "")
+        strength = None
+        if project.ask_strength and shown in (Shown.LEFT, Shown.RIGHT):
+            strength = answer.strengths.get(axis)
+        values[axis] = as_canonical(shown, lease.first_left)
+        values[f"{axis}_strength"] = strength
+    return values
+
+
+def _take_place(lease: Lease) -> bool:
+    """Make the lease count where the item has a place left. True: the label comes late."""
+    if lease.state == LeaseState.SUBMITTED:
+        return False
+    if lease.state == LeaseState.SHOWN:
+        return lease.expires_at <= timezone.now()
+    closed = lease.member.project.state == ProjectState.CLOSED
+    if lease.repeat == 0 and not closed:
+        lease.counted = count_live(lease.item_id, 1, live__lt=F("target"), state=ItemState.OPEN)
+    return True
+
+
+def _append(lease: Lease, answer: Answer, *, late: bool) -> Label:
+    """Write the next revision and point the lease at it."""
+    label = Label.objects.create(
+        lease=lease,
+        item_id=lease.item_id,
+        member_id=lease.member_id,
+        revision=(lease.head.revision if lease.head else 0) + 1,
+        **_values(lease, answer),
+        active_ms=min(max(answer.active_ms, 0), ACTIVE_LIMIT_MS),
+        guideline=lease.member.project.guidelines.first(),
+        first_left=lease.first_left,
+        late=late,
+        source=answer.source,
+    )
+    first_time = lease.state != LeaseState.SUBMITTED
+    lease.head, lease.draft = label, {}
+    if not label.is_undo and first_time:
+        lease.state, lease.submitted_at = LeaseState.SUBMITTED, timezone.now()
+        if lease.counted:
+            Item.objects.filter(pk=lease.item_id).update(done=F("done") + 1)
+    lease.save(update_fields=["head", "draft", "state", "submitted_at", "counted"])
+    return label
+
+
+def _is_extra(lease: Lease) -> bool:
+    """Late work that found no place. Gold and repeats never look like it."""
+    beside = lease.counted or lease.repeat or lease.item.state == ItemState.GOLD
+    return not beside and lease.state == LeaseState.SUBMITTED

@@ -1,5 +1,6 @@
-"""Addresses of annotation's API, under /api/v1/."""
+"""Addresses of annotation's API, under /api/v1/annotation/."""
 
 from django.urls import URLPattern
 
+app_name = "annotation-api"
 urlpatterns: list[URLPattern] = []

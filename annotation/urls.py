@@ -1,6 +1,24 @@
-"""Addresses of annotation."""
+"""Addresses of annotation, under /annotation/."""
 
-from django.urls import URLPattern
+from annotation.routes import (
+    counterfactuals,
+    exports,
+    imports,
+    manage,
+    review,
+    statistics,
+    webhooks,
+    work,
+)
 
 app_name = "annotation"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    *work.urlpatterns,
+    *manage.urlpatterns,
+    *statistics.urlpatterns,
+    *review.urlpatterns,
+    *imports.urlpatterns,
+    *exports.urlpatterns,
+    *counterfactuals.urlpatterns,
+    *webhooks.urlpatterns,
+]

@@ -289,6 +289,7 @@ CELERY_TASK_ROUTES = {
     "workers.repair_arena": {"queue": "repair"},
     "workers.run_import": {"queue": "default"},
     "workers.repair_imports": {"queue": "repair"},
+    "workers.repair_annotation": {"queue": "repair"},
 }
 CELERY_TASK_ALWAYS_EAGER = env.bool("CELERY_EAGER", default=False)
 CELERY_TASK_EAGER_PROPAGATES = True
@@ -300,6 +301,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "workers.repair_arena",
         "schedule": 20.0,
         "options": {"expires": 20.0},
+    },
+    "repair-annotation": {
+        "task": "workers.repair_annotation",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
     },
     "repair-imports": {
         "task": "workers.repair_imports",

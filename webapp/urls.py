@@ -18,6 +18,6 @@ urlpatterns = [
     path("annotation/", include("annotation.urls")),
     path("", include("arena.urls")),
     path("api/v1/", include("arena.api_urls")),
-    path("api/v1/", include("annotation.api_urls")),
+    path("api/v1/annotation/", include("annotation.api_urls")),
     path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
 ]

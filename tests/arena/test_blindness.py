@@ -42,9 +42,9 @@ from tests.arena.factories import (
     vote_all,
 )
 from tests.conftest import make_user
-from webapp.catalog.blind import BlindPair
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
+from webapp.catalog.blind import BlindPair
 
 pytestmark = [
     pytest.mark.django_db,

@@ -1,5 +1,5 @@
 """All tasks. Importing the package registers them."""
 
-from workers.tasks import arena, imports
+from workers.tasks import annotation, arena, imports
 
-__all__ = ["arena", "imports"]
+__all__ = ["annotation", "arena", "imports"]

@@ -1,0 +1,5 @@
+"""Addresses of annotation: exports."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,15 @@
+"""What a beat task repairs from the rows."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from annotation.models import Lease, Project
+from annotation.services.leases import HELD, sweep_expired
+
+
+def sweep_leases() -> int:
+    """Give back the leases that ran out in every project. Number of leases."""
+    late = Lease.objects.filter(state__in=HELD, expires_at__lte=timezone.now())
+    projects = Project.objects.filter(pk__in=late.values("member__project").distinct())
+    return sum(sweep_expired(project) for project in projects.order_by("pk"))

@@ -80,6 +80,7 @@ def prepare() -> None:
     collect_static()
     call_command("migrate", interactive=False, verbosity=0)
     call_command("load_demo")
+    call_command("load_annotation_demo")
     done("prepared", fingerprint(prepared_from()))
 
 
@@ -91,6 +92,7 @@ def prepared_from() -> list[Path]:
         "*/migrations/*.py",
         "*/*/migrations/*.py",
         "arena/demo/*",
+        "annotation/demo/*",
         "webapp/settings.py",
         "constraints.txt",
     )

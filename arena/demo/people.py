@@ -13,6 +13,8 @@ DEMO_LOGINS: tuple[tuple[str, Role], ...] = (
     ("ada", Role.ADMIN),
     ("ben", Role.ADMIN),  # the second one, who agrees to unseal
     ("chen", Role.ANNOTATOR),
+    ("mei", Role.ANNOTATOR),
+    ("omar", Role.ANNOTATOR),  # settles what the others dispute
     ("rosa", Role.RATER),  # owns the persona "Rosa's kitchen"
     ("ravi", Role.RATER),
     ("rui", Role.RATER),

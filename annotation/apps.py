@@ -3,3 +3,9 @@ from django.apps import AppConfig
 
 class AnnotationConfig(AppConfig):
     name = "annotation"
+
+    def ready(self) -> None:
+        from annotation.services.erasing import erase_persona
+        from webapp.catalog.erasure import also_erase
+
+        also_erase(erase_persona)

@@ -11,6 +11,7 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from webapp.catalog.erasure import erase_elsewhere
 from webapp.catalog.formats.rows import PersonaSpec, RowError
 from webapp.catalog.models import Answer, AnswerText, Persona, PersonaText, PersonaVersion
 from webapp.catalog.policies import check_consent_stands, check_may_manage_persona
@@ -117,6 +118,7 @@ def withdraw_consent(*, actor: Any, persona: Persona) -> Withdrawal:
         answers = Answer.objects.filter(persona_version__persona=locked).values("pk")
         erased_answers = AnswerText.objects.filter(answer__in=answers).delete()[0]
         erased = PersonaText.objects.filter(version__in=locked.versions.values("pk")).delete()[0]
+        erase_elsewhere(locked)
         if locked.withdrawn_at is None:
             locked.withdrawn_at = timezone.now()
             locked.save(update_fields=["withdrawn_at"])

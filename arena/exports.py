@@ -22,7 +22,8 @@ from arena.models import Round
 from arena.protocol import round_key
 from arena.selectors.leaderboard import Board, BoardRow, check_unsealed
 from arena.selectors.sealed import bundle_input, bundle_votes, erased_texts, sealed_battles
-from arena.selectors.statements import axis_label, stratum_label, variant_label
+from arena.selectors.statements import axis_label, variant_label
+from webapp.catalog.strata import stratum_label
 from webapp.core.charts import IntervalRow, interval_chart
 from webapp.core.errors import Refused
 from webapp.core.kept import kept_file

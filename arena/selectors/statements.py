@@ -10,7 +10,6 @@ from django.utils.translation import ngettext
 
 from arena.enums import COMPOSITE, Axis, ExclusionRule, Variant
 from arena.selectors.leaderboard import OWNER, Board
-from webapp.catalog.enums import STRATUM_FEATURES
 
 PERCENT = 100
 
@@ -22,23 +21,6 @@ def axis_label(axis: str) -> str:
 
 def variant_label(variant: str) -> str:
     return str(Variant(variant).label)
-
-
-def stratum_label(stratum: str) -> str:
-    """A stratum like "expertise=expert, language=en" with the names of its features."""
-    features: list[list[str]] = []
-    for part in stratum.split(", "):
-        name, equals, value = part.partition("=")
-        if equals and name in STRATUM_FEATURES:
-            features.append(
-                [str(STRATUM_FEATURES[name]), _("not known") if value == "?" else value]
-            )
-        elif features:
-            features[-1][1] += f", {part}"  # a comma within a value
-        else:
-            return stratum or _("all personas")
-    said = [_("%(feature)s: %(value)s") % {"feature": f, "value": v} for f, v in features]
-    return ", ".join(said)
 
 
 def simulated_sentence() -> str:

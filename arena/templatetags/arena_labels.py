@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django import template
 
-from arena.selectors.statements import stratum_label
+from webapp.catalog.strata import stratum_label
 
 register = template.Library()
 

@@ -27,6 +27,7 @@ from arena.selectors import history as past
 from arena.selectors import leaderboard as select
 from arena.selectors import statements as say
 from webapp.accounts.enums import Role
+from webapp.catalog.strata import stratum_label
 from webapp.core.charts import (
     HistoryPoint,
     HistorySeries,
@@ -143,10 +144,10 @@ def _shared(board: select.Board) -> dict[str, Any]:
         "board": board,
         "round": board.round,
         "sentences": say.board_sentences(board),
-        "strata": [(stratum, say.stratum_label(stratum)) for stratum in board.strata],
+        "strata": [(stratum, stratum_label(stratum)) for stratum in board.strata],
         "variants": _variants(board),
         "axis_label": say.axis_label(board.axis),
-        "stratum_label": say.stratum_label(board.stratum),
+        "stratum_label": stratum_label(board.stratum),
         "variant_label": say.variant_label(board.variant),
         "confidence": round(100 * float(board.snapshot.spec.get("confidence", 0.95))),
         "query": _query(board),

@@ -9,7 +9,8 @@ import pytest
 from django.template import Context, Template
 from django.utils.translation import override
 
-from arena.selectors.statements import note_sentence, side_sentences, stratum_label
+from arena.selectors.statements import note_sentence, side_sentences
+from webapp.catalog.strata import stratum_label
 
 ROOT = Path(__file__).resolve().parents[2]
 CODES = sorted(

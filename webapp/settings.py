@@ -60,6 +60,8 @@ LEADERBOARD_PUBLIC = env.bool("LEADERBOARD_PUBLIC", default=True)
 UNSEAL_APPROVALS = env.int("UNSEAL_APPROVALS", default=2)
 INVITATION_DAYS = env.int("INVITATION_DAYS", default=7)
 PERSONA_SUMMARY_LIMIT = env.int("PERSONA_SUMMARY_LIMIT", default=100)
+# Hosts and networks that webhooks and model endpoints may reach although they are not public.
+OUTBOUND_ALLOW: list[str] = env.list("OUTBOUND_ALLOW", default=[])
 UPLOAD_LIMIT = env.int("UPLOAD_LIMIT_MB", default=512) * 1024 * 1024
 
 INSTALLED_APPS = [

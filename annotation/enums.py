@@ -56,6 +56,15 @@ class MemberState(models.TextChoices):
     LEFT = "left", _("left the project")
 
 
+# What a manager may do with a member. Somebody who left comes back by being added again.
+MEMBER_MOVES: dict[str, frozenset[str]] = {
+    MemberState.ONBOARDING: frozenset({MemberState.WORKING, MemberState.PAUSED, MemberState.LEFT}),
+    MemberState.WORKING: frozenset({MemberState.PAUSED, MemberState.LEFT}),
+    MemberState.PAUSED: frozenset({MemberState.WORKING, MemberState.LEFT}),
+    MemberState.LEFT: frozenset(),
+}
+
+
 class ItemKind(models.TextChoices):
     IMPORTED = "imported", _("imported pair")
     CATALOG = "catalog", _("two answers of the catalog")
@@ -80,6 +89,7 @@ class ItemFlag(models.TextChoices):
     WITHDRAWN = "withdrawn", _("consent was withdrawn")
     REPORTED = "reported", _("an annotator reported a problem")
     REJECTED = "rejected", _("a reviewer rejected it")
+    CONTESTED = "contested", _("an appeal or a report gave it to an adjudicator")
 
 
 class LeaseState(models.TextChoices):

@@ -6,13 +6,15 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.enums import TRANSITIONS, MemberState, ProjectState
+from annotation.enums import MEMBER_MOVES, TRANSITIONS, MemberState, ProjectState
 from annotation.models import Member, Project
 from webapp.accounts.enums import Role
 from webapp.accounts.policies import check_admin, check_role
 from webapp.core.errors import Forbidden, PalateError, Refused
 
 WORKERS = (Role.ANNOTATOR, Role.RATER)  # an administrator sees what is gold, so he never labels
+
+ADJUDICATING = (MemberState.ONBOARDING, MemberState.WORKING)
 
 
 def check_manage(actor: Any) -> None:
@@ -53,6 +55,40 @@ def check_works(member: Member | None) -> None:
         raise Refused(
             _("Your work here is paused. Read the guidelines again; a manager will write to you."),
             code="paused",
+        )
+
+
+def check_member_move(member: Member, to: str) -> None:
+    """Raise unless a manager may put this member into that state. The same state is no move."""
+    if to != member.state and to not in MEMBER_MOVES[member.state]:
+        raise Refused(
+            _("Somebody who is %(state)s cannot become %(to)s.")
+            % {"state": member.get_state_display(), "to": MemberState(to).label},
+            code="illegal_move",
+        )
+
+
+def check_adjudicates(user: Any, member: Member | None) -> None:
+    """Raise unless this user decides disputed items; `member` is his seat in the project, if any.
+
+    Administrators do, and members who were chosen for it.
+    """
+    if may_manage(user):
+        return
+    check_worker(user)
+    if member is None or not member.adjudicates or member.state not in ADJUDICATING:
+        raise Forbidden(_("You do not decide disputed items here."), code="not_adjudicator")
+
+
+def may_adjudicate(user: Any, member: Member | None) -> bool:
+    return _holds(check_adjudicates, user, member)
+
+
+def check_never_labelled(labelled: bool) -> None:
+    """Raise where an adjudicator has labelled the item himself."""
+    if labelled:
+        raise Forbidden(
+            _("You labelled this item yourself, so somebody else decides it."), code="own_label"
         )
 
 

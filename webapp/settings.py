@@ -292,6 +292,7 @@ CELERY_TASK_ROUTES = {
     "workers.run_import": {"queue": "default"},
     "workers.repair_imports": {"queue": "repair"},
     "workers.repair_annotation": {"queue": "repair"},
+    "workers.settle_ready": {"queue": "default"},
 }
 CELERY_TASK_ALWAYS_EAGER = env.bool("CELERY_EAGER", default=False)
 CELERY_TASK_EAGER_PROPAGATES = True

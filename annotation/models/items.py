@@ -72,6 +72,11 @@ class Item(models.Model):
                 fields=["project", "shuffle_key"], name="item_gold", condition=Q(state="gold")
             ),
             models.Index(fields=["project", "state", "stratum"], name="item_states"),
+            models.Index(
+                fields=["project"],
+                name="item_ready",
+                condition=Q(state="open", done__gte=F("target")),
+            ),
         ]
 
     def __str__(self) -> str:

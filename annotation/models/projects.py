@@ -103,6 +103,7 @@ class Member(models.Model):
     served = models.PositiveIntegerField(default=0)
     gold_right = models.PositiveIntegerField(default=0)
     gold_seen = models.PositiveIntegerField(default=0)
+    gate_from = models.DateTimeField(null=True)  # gold before a manager's word does not pause
     guideline_read = models.ForeignKey(
         Guideline, null=True, on_delete=models.PROTECT, related_name="+"
     )

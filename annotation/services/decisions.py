@@ -6,26 +6,37 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
-from annotation.enums import Axis, DecisionSource, ItemState, LeaseState, Verdict
+from annotation.enums import (
+    AdjudicationState,
+    Axis,
+    ItemFlag,
+    ItemState,
+    LeaseState,
+    Verdict,
+)
 from annotation.models import Decision, Item, Lease, Project
 from annotation.overlap import Action, Outcome, next_step
 from annotation.posterior import Voter, item_posterior
+from annotation.services.queue import ready_items
 
+IN_HAND = (AdjudicationState.BLIND, AdjudicationState.REVEALED)
 SETTLED_BY_LABELS = (ItemState.OPEN, ItemState.DONE, ItemState.DISPUTED)
 
 
 def settle_item(pk: int) -> None:
     """Look at the counted labels of an item anew: wait, ask for one more, settle or dispute.
 
-    What an adjudicator decided stays.
+    What an adjudicator decided stays, and so does an item that he has in hand or that an appeal
+    has given to him: labels that change meanwhile are kept, but move nothing.
     """
     with transaction.atomic():
         Item.objects.select_for_update().only("pk").get(pk=pk)
         item = Item.objects.select_related(
             "project", "quality_decision", "personalization_decision"
         ).get(pk=pk)
-        if item.state not in SETTLED_BY_LABELS or is_adjudicated(item):
+        if item.state not in SETTLED_BY_LABELS or is_adjudicated(item) or in_adjudication(item):
             return
         leases = counted_labels(item)
         project = item.project
@@ -43,6 +54,14 @@ def settle_item(pk: int) -> None:
         _move(item, state)
 
 
+def settle_ready(*, pk: int, limit: int = 2000) -> int:
+    """Settle items of a project that have all labels since it asks for fewer. Number of items."""
+    ready = ready_items(Project.objects.get(pk=pk), limit)
+    for item in ready:
+        settle_item(item)
+    return len(ready)
+
+
 def counted_labels(item: Item) -> list[Lease]:
     """The submitted leases of an item that hold a place, with their labels."""
     rows = Lease.objects.filter(item=item, counted=True, state=LeaseState.SUBMITTED)
@@ -54,8 +73,30 @@ def verdicts_of(lease: Lease) -> dict[str, str]:
 
 
 def is_adjudicated(item: Item) -> bool:
+    """Whether a person decided an axis, be it that he left it unresolved."""
     held = (item.quality_decision, item.personalization_decision)
-    return any(d is not None and d.source == DecisionSource.ADJUDICATED for d in held)
+    return any(d is not None and d.decided_by_id is not None for d in held)
+
+
+def in_adjudication(item: Item) -> bool:
+    """Whether an adjudicator has the item in hand, or an appeal waits for one."""
+    if item.state != ItemState.DISPUTED:
+        return False
+    live = item.adjudications.filter(state__in=IN_HAND, expires_at__gt=timezone.now())
+    return ItemFlag.CONTESTED in item.flags or live.exists()
+
+
+def axes_to_decide(item: Item) -> list[str]:
+    """The axes that an adjudicator is asked about: those without a verdict.
+
+    Where every axis has one, the item was contested as a whole, and all are asked.
+    """
+    missing = [
+        axis
+        for axis in item.project.axes
+        if (held := getattr(item, f"{axis}_decision")) is None or not held.verdict
+    ]
+    return missing or list(item.project.axes)
 
 
 def _reopen(item: Item, *, more: bool) -> None:

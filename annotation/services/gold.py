@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -11,7 +11,8 @@ from django.utils.translation import gettext as _
 from annotation import policies
 from annotation.enums import Axis, ItemState, LeaseState, MemberState, Verdict
 from annotation.gold import falls_short
-from annotation.models import GoldItem, Item, Lease, Member, Project
+from annotation.models import GoldItem, Item, Member, Project
+from annotation.selectors.gold import BY_GATE, accounts_of
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 
@@ -27,7 +28,8 @@ def make_gold(
 ) -> GoldItem:
     """Make an item gold, or correct its answer; everyone who labelled it is scored again.
 
-    `verdicts` are canonical, at least one axis of the project. The item leaves the queue.
+    `verdicts` are canonical, at least one axis of the project. The item leaves the queue. Without
+    an explanation the old one stays. The same answer sent again changes nothing.
     """
     policies.check_manage(actor)
     with transaction.atomic():
@@ -36,6 +38,11 @@ def make_gold(
         if row.state == ItemState.DROPPED:
             raise Refused(_("This item was dropped."), code="dropped")
         newest = row.gold.order_by("-n").first()
+        wanted = {**known, "onboarding": onboarding, "active": True}
+        if explanation:
+            wanted["explanation"] = explanation
+        if newest and all(getattr(newest, name) == value for name, value in wanted.items()):
+            return newest
         gold = GoldItem.objects.create(
             item=row,
             n=newest.n + 1 if newest else 1,
@@ -74,6 +81,32 @@ def retire_gold(*, actor: Any, item: Item, reason: str) -> None:
         rescore_item(row)
 
 
+def make_gold_from_decisions(
+    *, actor: Any, project: Project, items: Iterable[int], onboarding: bool = False
+) -> int:
+    """Make decided items gold with the verdicts that they have. Number of items.
+
+    Labels that led to the decision do not count as gold: they agree with it by construction.
+    """
+    policies.check_manage(actor)
+    made = 0
+    with transaction.atomic():
+        rows = Item.objects.filter(project=project, pk__in=list(items), state=ItemState.DONE)
+        found = rows.select_related("quality_decision", "personalization_decision")
+        for item in found.order_by("pk"):
+            verdicts = decided_verdicts(item)
+            if verdicts:
+                make_gold(actor=actor, item=item, verdicts=verdicts, onboarding=onboarding)
+                made += 1
+    return made
+
+
+def decided_verdicts(item: Item) -> dict[str, str]:
+    """The verdicts that hold, by axis."""
+    held = {axis: getattr(item, f"{axis}_decision") for axis in item.project.axes}
+    return {axis: row.verdict for axis, row in held.items() if row is not None and row.verdict}
+
+
 def _checked(project: Project, verdicts: Mapping[str, str]) -> dict[str, str]:
     known = {axis: verdicts.get(axis, "") for axis in Axis.values}
     for axis, verdict in known.items():
@@ -93,43 +126,18 @@ def rescore_item(item: Item) -> None:
 
 def score_member(member: Member) -> None:
     """Count a member's hidden gold labels and those that agree; pause her where too few do."""
-    right = seen = 0
-    for lease, gold in gold_labels(member):
-        if gold.active and not gold.onboarding:
-            seen += 1
-            right += agrees(lease, gold)
-    member.gold_right, member.gold_seen = right, seen
+    row = Member.objects.select_for_update().get(pk=member.pk)
+    account = accounts_of(row)
+    row.gold_right, row.gold_seen = account.right, account.seen
     columns = ["gold_right", "gold_seen"]
     project = member.project
-    if member.state == MemberState.WORKING and falls_short(
-        right, seen, project.gold_floor / 100, project.gold_minimum
+    if row.state == MemberState.WORKING and falls_short(
+        account.gate_right, account.gate_seen, project.gold_floor / 100, project.gold_minimum
     ):
-        member.state = MemberState.PAUSED
-        member.paused_reason = f"gold: {right} of {seen}"
+        row.state = MemberState.PAUSED
+        row.paused_reason = f"{BY_GATE} {account.gate_right} of {account.gate_seen}"
         columns += ["state", "paused_reason"]
-        audit.record(actor=None, action="member_paused", obj=member, right=right, seen=seen)
-    member.save(update_fields=columns)
-
-
-def gold_labels(member: Member) -> list[tuple[Lease, GoldItem]]:
-    """Her submitted labels on gold items with the answer that holds now."""
-    leases = (
-        Lease.objects.filter(
-            member=member, state=LeaseState.SUBMITTED, item__state=ItemState.GOLD, repeat=0
+        audit.record(
+            actor=None, action="member_paused", obj=row, right=account.right, seen=account.seen
         )
-        .select_related("head")
-        .order_by("pk")
-    )
-    rows = list(leases)
-    items = [row.item_id for row in rows]
-    newest = {gold.item_id: gold for gold in GoldItem.objects.filter(item__in=items).order_by("n")}
-    return [(row, newest[row.item_id]) for row in rows if row.item_id in newest]
-
-
-def agrees(lease: Lease, gold: GoldItem) -> bool:
-    """Whether a label gives the known answer on every axis that has one."""
-    return all(
-        getattr(lease.head, axis) == getattr(gold, axis)
-        for axis in Axis.values
-        if getattr(gold, axis)
-    )
+    row.save(update_fields=columns)

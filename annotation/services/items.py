@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
+from django.db.models.functions import Greatest
 from django.utils.translation import gettext as _
 
 from annotation import policies
 from annotation.assignment import shuffle_key
 from annotation.enums import ItemFlag, ItemKind, ItemState
 from annotation.models import Item, ItemOrigin, ItemText, Project
-from annotation.services.projects import locked
-from webapp.catalog.models import Answer, ImportRun, PersonaVersion
+from annotation.services.decisions import settle_item
+from annotation.services.gold import rescore_item
+from annotation.services.queue import refresh_targets as refresh_targets  # callers of add_items
+from webapp.catalog.models import Answer, Contestant, ImportRun, PersonaVersion, Seal
+from webapp.catalog.selectors import readable_texts
 from webapp.catalog.strata import stratum_of
 from webapp.catalog.texts import canonical_json, is_blank, sha256
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.worddiff import nearly_identical
 
+PAIRS_A_CALL = 2000
 CHUNK = 500  # rows a statement; databases limit the number of parameters
 
 
@@ -188,80 +192,181 @@ def add_catalog_pair(*, actor: Any, project: Project, first: Answer, second: Ans
     with transaction.atomic():
         for answer in (first, second):
             _check_readable(answer)
-        draft = ItemDraft(
-            prompt_id=first.prompt_id,
-            prompt_digest=first.prompt.text_hash,
-            first=first.body.text,
-            second=second.body.text,
-            persona_version_id=first.persona_version_id,
-            first_answer_id=first.pk,
-            second_answer_id=second.pk,
-            kind=ItemKind.CATALOG,
-            first_producer=str(first.contestant),
-            second_producer=str(second.contestant),
-            source=f"catalog:{first.public_id[:8]}:{second.public_id[:8]}",
-        )
-        return add_items(project=project, drafts=[draft])[0]
+        added = add_items(project=project, drafts=[_catalog_draft(first, second)])[0]
+        if added.new:
+            audit.record(actor=actor, action="add_catalog_pairs", obj=project, n=1)
+            refresh_targets(project=project)
+        return added
+
+
+def _catalog_draft(first: Answer, second: Answer) -> ItemDraft:
+    return ItemDraft(
+        prompt_id=first.prompt_id,
+        prompt_digest=first.prompt.text_hash,
+        first=first.body.text,
+        second=second.body.text,
+        persona_version_id=first.persona_version_id,
+        first_answer_id=first.pk,
+        second_answer_id=second.pk,
+        kind=ItemKind.CATALOG,
+        first_producer=str(first.contestant),
+        second_producer=str(second.contestant),
+        source=f"catalog:{first.public_id[:8]}:{second.public_id[:8]}",
+    )
+
+
+def add_catalog_pairs(
+    *, actor: Any, project: Project, first: Contestant, second: Contestant
+) -> tuple[int, int]:
+    """Items from the answers of two contestants to the same prompts; at most 2,000 a call.
+
+    What a sealed round holds and pairs that the project has are left out. Returns the number of
+    items added and of pairs that are still to come.
+    """
+    policies.check_manage(actor)
+    if first.pk == second.pk:
+        raise InvalidInput(_("Choose two different contestants."), field="second")
+    pairs = _free_pairs(project, first, second)
+    added = 0
+    for start in range(0, len(pairs[:PAIRS_A_CALL]), CHUNK):
+        with transaction.atomic():
+            drafts = [_catalog_draft(a, b) for a, b in _loaded(pairs[start : start + CHUNK])]
+            added += sum(entry.new for entry in add_items(project=project, drafts=drafts))
+    with transaction.atomic():
+        if added:
+            audit.record(
+                actor=actor,
+                action="add_catalog_pairs",
+                obj=project,
+                contestants=[str(first), str(second)],
+                n=added,
+            )
+        refresh_targets(project=project)
+    return added, max(len(pairs) - PAIRS_A_CALL, 0)
+
+
+def _free_pairs(project: Project, first: Contestant, second: Contestant) -> list[tuple[int, int]]:
+    """Ids of readable answers to the same prompt and persona version that are no item yet."""
+    ours = _slots(first)
+    theirs = _slots(second)
+    known = project.items.filter(kind=ItemKind.CATALOG, first_answer__isnull=False)
+    taken = {
+        frozenset(row)
+        for row in known.filter(
+            Q(first_answer__contestant=first, second_answer__contestant=second)
+            | Q(first_answer__contestant=second, second_answer__contestant=first)
+        ).values_list("first_answer_id", "second_answer_id")
+    }
+    pairs = [(pk, theirs[slot]) for slot, pk in ours.items() if slot in theirs]
+    return [pair for pair in pairs if frozenset(pair) not in taken]
+
+
+def _slots(contestant: Contestant) -> dict[tuple[int, int | None], int]:
+    rows = readable_texts(contestant).filter(answer__draw=0)
+    columns = ("answer__prompt_id", "answer__persona_version_id", "answer_id")
+    found = rows.order_by("answer_id").values_list(*columns)
+    return {(prompt, version): answer for prompt, version, answer in found}
+
+
+def _loaded(pairs: Sequence[tuple[int, int]]) -> list[tuple[Answer, Answer]]:
+    ids = [pk for pair in pairs for pk in pair]
+    rows = Answer.objects.select_related("prompt", "contestant", "body").in_bulk(ids)
+    return [(rows[a], rows[b]) for a, b in pairs if a in rows and b in rows]
 
 
 def _check_readable(answer: Answer) -> None:
-    seal = getattr(answer, "seal", None)
-    if seal is not None and seal.released_at is None:
+    """Raise where a live seal covers an answer with this text, whoever's it is, or it is erased."""
+    live = Seal.objects.filter(answer__text_sha256=answer.text_sha256, released_at=None)
+    if live.exists():
         raise Refused(_("A round that is not unsealed yet holds this answer."), code="sealed")
     if not hasattr(answer, "body"):
         raise Refused(_("The text of this answer was erased."), code="erased")
 
 
 def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
-    """Give out held items after all. Number of items."""
-    return _decide_held(actor, project, items, ItemState.OPEN, "release_items")
+    """Give out held or dropped items after all. Number of items.
 
-
-def drop_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
-    """Take items out for good; labels that they have stay."""
-    return _decide_held(actor, project, items, ItemState.DROPPED, "drop_items")
-
-
-def _decide_held(actor: Any, project: Project, items: Iterable[int], to: str, action: str) -> int:
+    Labels that they have count again; the target is the one that the project asks for now.
+    """
     policies.check_manage(actor)
     with transaction.atomic():
-        rows = Item.objects.select_for_update().filter(project=project, pk__in=list(items))
-        if to == ItemState.OPEN:
-            rows = rows.filter(state__in=[ItemState.HELD, ItemState.DROPPED])
-        else:
-            rows = rows.exclude(state=ItemState.DROPPED)
-        found = sorted(row.pk for row in rows)
-        Item.objects.filter(pk__in=found).update(state=to)
-        if found:
-            audit.record(actor=actor, action=action, obj=project, items=found[:100], n=len(found))
-            refresh_targets(project=project)
+        from_states = [ItemState.HELD, ItemState.DROPPED]
+        found = _locked(project, items, state__in=from_states, body__isnull=False)
+        rows = Item.objects.filter(pk__in=found)
+        base = project.base_overlap
+        rows.filter(priority=0).update(target=Greatest(base, F("live")))
+        rows.filter(priority__gt=0).update(target=Greatest(base, F("target")))
+        rows.update(state=ItemState.OPEN)
+        _note(actor, "release_items", project, found)
+        for pk in rows.filter(done__gt=0).values_list("pk", flat=True):
+            settle_item(pk)
+        refresh_targets(project=project)
     return len(found)
 
 
-def refresh_targets(*, project: Project) -> None:
-    """Open as many items of each stratum as it is to have, and park the others.
-
-    Strata without a target are open whole. Items that somebody works on stay open.
-    """
+def drop_items(*, actor: Any, project: Project, items: Iterable[int], flag: str = "") -> int:
+    """Take items out; labels that they have stay. A gold item scores nobody any more."""
+    policies.check_manage(actor)
     with transaction.atomic():
-        row = locked(project.pk)
-        if not row.targets:
-            parked = row.items.filter(state=ItemState.PARKED)
-            parked.update(state=ItemState.OPEN)
-            return
-        used = Counter(
-            row.items.filter(state__in=[ItemState.DONE, ItemState.DISPUTED])
-            .values_list("stratum", flat=True)
-            .iterator()
+        found = _locked(project, items)
+        rows = Item.objects.filter(pk__in=found).exclude(state=ItemState.DROPPED)
+        changed = list(rows.order_by("pk").values_list("pk", flat=True))
+        gold = list(rows.filter(state=ItemState.GOLD))
+        Item.objects.filter(pk__in=changed).update(state=ItemState.DROPPED)
+        if flag:
+            add_flag(changed, flag)
+        _note(actor, "drop_items", project, changed)
+        for item in gold:
+            rescore_item(item)
+        refresh_targets(project=project)
+    return len(changed)
+
+
+def hold_items(*, actor: Any, project: Project, items: Iterable[int], flag: str) -> int:
+    """Keep items that are not settled back until somebody has looked at them."""
+    policies.check_manage(actor)
+    with transaction.atomic():
+        waiting = [ItemState.OPEN, ItemState.PARKED, ItemState.DISPUTED]
+        found = _locked(project, items, state__in=waiting)
+        Item.objects.filter(pk__in=found).update(state=ItemState.HELD)
+        add_flag(found, flag)
+        _note(actor, "hold_items", project, found)
+        refresh_targets(project=project)
+    return len(found)
+
+
+def _locked(project: Project, items: Iterable[int], **only_if: Any) -> list[int]:
+    """Ids of those of the items that are the project's, locked in order."""
+    wanted = sorted(set(items))
+    found: list[int] = []
+    for start in range(0, len(wanted), CHUNK):
+        rows = Item.objects.select_for_update(of=("self",)).filter(
+            project=project, pk__in=wanted[start : start + CHUNK]
         )
-        for stratum, wanted in row.targets.items():
-            _fill(row, stratum, max(wanted - used[stratum], 0))
+        found += rows.order_by("pk").values_list("pk", flat=True)
+    if not only_if:
+        return found
+    fresh: list[int] = []
+    for start in range(0, len(found), CHUNK):
+        rows = Item.objects.filter(pk__in=found[start : start + CHUNK], **only_if)
+        fresh += rows.order_by("pk").values_list("pk", flat=True)
+    return fresh
 
 
-def _fill(project: Project, stratum: str, places: int) -> None:
-    queue = project.items.filter(
-        stratum=stratum, state__in=[ItemState.OPEN, ItemState.PARKED]
-    ).order_by(F("live").desc(), "shuffle_key")
-    chosen = list(queue.values_list("pk", flat=True)[:places])
-    queue.filter(state=ItemState.OPEN, live=0).exclude(pk__in=chosen).update(state=ItemState.PARKED)
-    project.items.filter(pk__in=chosen, state=ItemState.PARKED).update(state=ItemState.OPEN)
+def _note(actor: Any, action: str, project: Project, items: list[int]) -> None:
+    if items:
+        audit.record(actor=actor, action=action, obj=project, items=items[:100], n=len(items))
+
+
+def add_flag(items: Iterable[int], flag: str) -> None:
+    """Note on locked items why they were taken out of the queue."""
+    for item in Item.objects.filter(pk__in=list(items)).only("pk", "flags"):
+        if flag not in item.flags:
+            Item.objects.filter(pk=item.pk).update(flags=[*item.flags, flag])
+
+
+def remove_flag(items: Iterable[int], flag: str) -> None:
+    for item in Item.objects.filter(pk__in=list(items)).only("pk", "flags"):
+        if flag in item.flags:
+            kept = [name for name in item.flags if name != flag]
+            Item.objects.filter(pk=item.pk).update(flags=kept)

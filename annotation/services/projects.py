@@ -7,38 +7,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import policies
 from annotation.assignment import pseudonym
 from annotation.enums import Axis, MemberState, ProjectState
-from annotation.models import Guideline, Member, Project
-from webapp.catalog.enums import STRATUM_FEATURES
+from annotation.models import Guideline, Label, Member, Project
+from annotation.services.project_settings import SETTINGS, check_settings
+from annotation.services.queue import refresh_targets, restratify, retarget
 from webapp.catalog.texts import sha256
-from webapp.core import audit
+from webapp.core import audit, jobs
 from webapp.core.errors import InvalidInput, Refused
 
-PERCENT_COLUMNS = ("gold_percent", "gold_floor", "repeat_percent")
-SETTINGS = (
-    "name",
-    "axes",
-    "ask_strength",
-    "allow_tie",
-    "allow_both_bad",
-    "tags",
-    "base_overlap",
-    "max_overlap",
-    "gold_percent",
-    "gold_floor",
-    "gold_minimum",
-    "repeat_percent",
-    "onboarding_size",
-    "lease_minutes",
-    "stratum_features",
-    "targets",
-    "price_cents",
-    "currency",
-)
 # What labels mean must not change under the labels.
 FIXED_ONCE_LABELLED = ("axes", "ask_strength", "allow_tie", "allow_both_bad")
 GUIDELINE_LIMIT = 50_000
@@ -50,7 +31,7 @@ def create_project(
     """A draft with version 1 of its guidelines. Raises InvalidInput naming the field."""
     policies.check_manage(actor)
     values = {"axes": list(Axis.values), **(settings or {}), "name": name.strip()}
-    _check_settings(values)
+    check_settings(values)
     _check_guideline(guidelines)
     try:
         with transaction.atomic():
@@ -67,62 +48,60 @@ def create_project(
 
 
 def change_project(*, actor: Any, project: Project, settings: Mapping[str, Any]) -> Project:
-    """Change settings. What labels mean is fixed as soon as there is one."""
+    """Change settings. What labels mean is fixed as soon as there is one.
+
+    Another overlap reaches the items that are not settled; other features of strata sort all items
+    anew and let go of the old targets; other targets open and park items.
+    """
     policies.check_manage(actor)
-    _check_settings(settings)
     with transaction.atomic():
         row = locked(project.pk)
+        check_settings({**_columns(row), **settings})
         changes = {k: v for k, v in settings.items() if getattr(row, k) != v}
         fixed = [name for name in FIXED_ONCE_LABELLED if name in changes]
-        if fixed and row.items.filter(labels__isnull=False).exists():
+        if fixed and is_labelled(row):
             raise Refused(
                 _("There are labels already: what is asked cannot change. Make a new project."),
                 code="labelled",
             )
+        if "stratum_features" in changes:
+            changes.setdefault("targets", {})
         if changes:
             for name, value in changes.items():
                 setattr(row, name, value)
-            _check_overlap(row.base_overlap, row.max_overlap)
             row.save(update_fields=list(changes))
             audit.record(actor=actor, action="change_project", obj=row, **changes)
+            _apply(row, set(changes))
     return row
 
 
-def _check_settings(values: Mapping[str, Any]) -> None:
-    unknown = sorted(set(values) - set(SETTINGS))
-    if unknown:
-        raise InvalidInput(
-            _("There is no setting “%(name)s”.") % {"name": unknown[0]}, field=unknown[0]
-        )
-    if "name" in values and not values["name"].strip():
-        raise InvalidInput(_("Give the project a name."), field="name")
-    axes = values.get("axes", Axis.values)
-    if not axes or set(axes) - set(Axis.values) or len(set(axes)) != len(axes):
-        raise InvalidInput(_("Choose one axis or both."), field="axes")
-    for name in PERCENT_COLUMNS:
-        if not 0 <= values.get(name, 0) <= 100:
-            raise InvalidInput(_("A percentage from 0 to 100."), field=name)
-    if values.get("gold_percent", 0) + values.get("repeat_percent", 0) > 50:
-        raise InvalidInput(
-            _("Gold and repeated items together are at most half of the work."),
-            field="gold_percent",
-        )
-    strange = sorted(set(values.get("stratum_features", [])) - set(STRATUM_FEATURES))
-    if strange:
-        raise InvalidInput(
-            _("“%(name)s” is not a feature of a persona.") % {"name": strange[0]},
-            field="stratum_features",
-        )
-    if "base_overlap" in values and "max_overlap" in values:
-        _check_overlap(values["base_overlap"], values["max_overlap"])
+def _columns(project: Project) -> dict[str, Any]:
+    return {name: getattr(project, name) for name in SETTINGS}
 
 
-def _check_overlap(base: int, most: int) -> None:
-    if not 1 <= base <= most <= 50:
-        raise InvalidInput(
-            _("At least 1 label per item, and the maximum not below it (at most 50)."),
-            field="max_overlap",
-        )
+def is_labelled(project: Project) -> bool:
+    """Whether the project holds a label, so that what is asked is fixed."""
+    return Label.objects.filter(member__project=project).exists()
+
+
+def _apply(project: Project, changed: set[str]) -> None:
+    """What changed settings do to the items, in the same transaction."""
+    if changed & {"base_overlap", "max_overlap"}:
+        retarget(project)
+        jobs.enqueue("settle_ready", project.pk)
+    if "axes" in changed:
+        _reorder_axes(project)
+    if "stratum_features" in changed:
+        restratify(project)
+    if changed & {"stratum_features", "targets"}:
+        refresh_targets(project=project)
+
+
+def _reorder_axes(project: Project) -> None:
+    """Members are asked about the project's axes, every second one in the other order."""
+    for n, member in enumerate(project.members.order_by("pk")):
+        member.axes = list(project.axes) if n % 2 == 0 else list(reversed(project.axes))
+        member.save(update_fields=["axes"])
 
 
 def locked(pk: int) -> Project:
@@ -207,7 +186,8 @@ def _member(actor: Any, project: Project, user: Any, adjudicates: bool) -> Membe
         return known
     if known is not None:
         known.state, known.adjudicates = MemberState.ONBOARDING, adjudicates
-        known.save(update_fields=["state", "adjudicates"])
+        known.paused_reason = ""
+        known.save(update_fields=["state", "adjudicates", "paused_reason"])
         member = known
     else:
         axes = list(project.axes)
@@ -225,14 +205,38 @@ def _member(actor: Any, project: Project, user: Any, adjudicates: bool) -> Membe
 
 
 def set_member_state(*, actor: Any, member: Member, state: str, reason: str = "") -> Member:
-    """Pause a member, let her go on, or let her leave. What she submitted stays."""
+    """Pause a member, let her go on, or let her leave. What she submitted stays.
+
+    Who goes on after a pause begins a new account for the gate: she is paused again only for what
+    she does from now on.
+    """
     policies.check_manage(actor)
     with transaction.atomic():
-        row = Member.objects.select_for_update().get(pk=member.pk)
+        row = locked_member_row(member.pk)
+        policies.check_member_move(row, state)
         if row.state != state:
-            was, row.state, row.paused_reason = row.state, state, reason[:300]
-            row.save(update_fields=["state", "paused_reason"])
+            was, row.state, row.paused_reason = row.state, state, reason.strip()[:300]
+            if state == MemberState.WORKING:
+                row.gate_from = timezone.now()
+            row.save(update_fields=["state", "paused_reason", "gate_from"])
             audit.record(
                 actor=actor, action="member_state", obj=row, before=was, after=state, reason=reason
             )
     return row
+
+
+def set_adjudicates(*, actor: Any, member: Member, adjudicates: bool) -> Member:
+    """Let a member decide disputed items, or no longer."""
+    policies.check_manage(actor)
+    with transaction.atomic():
+        row = locked_member_row(member.pk)
+        if row.adjudicates != adjudicates:
+            row.adjudicates = adjudicates
+            row.save(update_fields=["adjudicates"])
+            audit.record(actor=actor, action="set_adjudicator", obj=row, adjudicates=adjudicates)
+    return row
+
+
+def locked_member_row(pk: int) -> Member:
+    """The member with the row locked; call inside a transaction."""
+    return Member.objects.select_for_update(of=("self",)).get(pk=pk)

@@ -2,10 +2,17 @@
 
 from celery import shared_task
 
-from annotation.services import upkeep
+from annotation.services import decisions, upkeep
 
 
 @shared_task(name="workers.repair_annotation", time_limit=300)
 def repair_annotation() -> None:
     """Recompute from rows what a lost message or a dead worker left behind."""
     upkeep.sweep_leases()
+    upkeep.settle_all_ready()
+
+
+@shared_task(name="workers.settle_ready", time_limit=300)
+def settle_ready(pk: int) -> None:
+    """Settle the items of a project that asks for fewer labels now."""
+    decisions.settle_ready(pk=pk)

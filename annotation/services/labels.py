@@ -14,11 +14,12 @@ from django.utils.translation import gettext as _
 from annotation import policies
 from annotation.enums import Axis, ItemState, LeaseState, ProjectState, Shown, Strength
 from annotation.models import Item, Label, Lease, Project
-from annotation.selectors.tasks import as_canonical
+from annotation.selectors.tasks import as_canonical, as_shown
 from annotation.services.decisions import settle_item
 from annotation.services.gold import score_member
-from annotation.services.leases import count_live, expiry
+from annotation.services.leases import count_live, expiry, locked_lease
 from webapp.core.errors import InvalidInput, Refused
+from webapp.core.locking import retry_deadlocks
 
 COMMENT_LIMIT = 2000
 ACTIVE_LIMIT_MS = 4 * 3600 * 1000
@@ -47,6 +48,7 @@ class Submitted:
     extra: bool = False
 
 
+@retry_deadlocks
 def submit_label(*, user: Any, token: str, answer: Answer) -> Submitted:
     """Record a label. The same answer sent again returns the same label; another is a revision.
 
@@ -66,6 +68,7 @@ def submit_label(*, user: Any, token: str, answer: Answer) -> Submitted:
         return Submitted(label, lease, extra=_is_extra(lease))
 
 
+@retry_deadlocks
 def undo_label(*, user: Any, token: str) -> Lease | None:
     """Take back one of her last submissions; she holds the item again. None: it cannot be.
 
@@ -75,18 +78,21 @@ def undo_label(*, user: Any, token: str) -> Lease | None:
         return None
     with transaction.atomic():
         lease = _locked_lease(user, token)
+        policies.check_open(lease.member.project)  # else she could not give it anew
+        policies.check_works(lease.member)
         if lease.state == LeaseState.SHOWN:
             return lease
         if lease.state != LeaseState.SUBMITTED or not _is_recent(lease):
             return None
         assert lease.head is not None
+        taken_back = draft_of(lease.head)
         _append(lease, Answer({}), late=lease.head.late)
         if lease.counted:
             Item.objects.filter(pk=lease.item_id).update(done=F("done") - 1)
         lease.state, lease.submitted_at = LeaseState.SHOWN, None
         lease.shown_at = timezone.now()
-        lease.expires_at = expiry(lease.member.project)
-        lease.save(update_fields=["state", "submitted_at", "shown_at", "expires_at"])
+        lease.expires_at, lease.draft = expiry(lease.member.project), taken_back
+        lease.save(update_fields=["state", "submitted_at", "shown_at", "expires_at", "draft"])
         _after(lease)
     return lease
 
@@ -109,18 +115,29 @@ def save_draft(*, user: Any, token: str, draft: Mapping[str, Any]) -> None:
     names = [*Axis.values, *(f"{axis}_strength" for axis in Axis.values), "comment"]
     clean: dict[str, Any] = {k: str(draft[k])[:COMMENT_LIMIT] for k in names if k in draft}
     clean["tags"] = [str(tag)[:64] for tag in draft.get("tags", [])][:30]
+    if str(draft.get("active_ms", "")).isdecimal():
+        clean["active_ms"] = min(int(draft["active_ms"]), ACTIVE_LIMIT_MS)
     Lease.objects.filter(
         token=token, member__user=user, state__in=[LeaseState.SHOWN, LeaseState.EXPIRED]
     ).update(draft=clean)
 
 
+def draft_of(label: Label) -> dict[str, Any]:
+    """A label as she saw it, to go on from: what is taken back stands on the page again.
+
+    Its active time is taken along, so that the head of an item has all time spent on it.
+    """
+    draft: dict[str, Any] = {"comment": label.comment, "tags": list(label.tags)}
+    for axis in Axis.values:
+        draft[axis] = as_shown(getattr(label, axis), label.first_left)
+        draft[f"{axis}_strength"] = str(getattr(label, f"{axis}_strength") or "")
+    return {**draft, "active_ms": label.active_ms}
+
+
 def _locked_lease(user: Any, token: str) -> Lease:
-    """The lease, locked against other tabs. Everything else is read after the lock."""
-    rows = Lease.objects.select_for_update().filter(token=token, member__user=user)
-    pk = rows.values_list("pk", flat=True).first()
-    if pk is None:
+    lease = locked_lease(user, token)
+    if lease is None:
         raise policies.not_yours()
-    lease = Lease.objects.select_related("head", "item", "member__project").get(pk=pk)
     if lease.state == LeaseState.RESERVED:
         raise Refused(_("This item was not shown yet."), code="not_shown")
     return lease
@@ -204,7 +221,7 @@ def _append(lease: Lease, answer: Answer, *, late: bool) -> Label:
         revision=(lease.head.revision if lease.head else 0) + 1,
         **_values(lease, answer),
         active_ms=min(max(answer.active_ms, 0), ACTIVE_LIMIT_MS),
-        guideline=lease.member.project.guidelines.first(),
+        guideline_id=lease.guideline_id,  # type: ignore[attr-defined]
         first_left=lease.first_left,
         late=late,
         source=answer.source,

@@ -1,10 +1,14 @@
-"""Handing out items: a lease per (item, member), taken by one statement."""
+"""Handing out items: a lease per (item, member), taken by one statement.
+
+Locks are taken in one order: member, lease, item. What looks after other people's leases
+(`sweep_expired`, a claim) takes what is free and waits for nobody.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import F, OuterRef, Subquery
@@ -19,32 +23,37 @@ from annotation.assignment import (
     serving,
 )
 from annotation.enums import ItemFlag, ItemState, LeaseState, MemberState, SkipReason
-from annotation.models import GoldItem, Item, Lease, Member, Project
+from annotation.models import GoldItem, Guideline, Item, Lease, Member, Project
 from annotation.selectors.tasks import PARTS, lease_parts
 from webapp.catalog.enums import Where
 from webapp.catalog.models import Answer, Exposure
 from webapp.core.errors import Refused
+from webapp.core.locking import retry_deadlocks
 
 HELD = (LeaseState.RESERVED, LeaseState.SHOWN)
 
 # The next open item for this member, beginning where she is in the queue. The index that the
 # statement walks along holds open places only, so the number of items does not matter.
-_CLAIM = """
-UPDATE annotation_item SET live = live + 1 WHERE live < target AND state = 'open' AND id = (
+_PLACE = """(
   SELECT i.id FROM annotation_item i
   WHERE i.project_id = %(project)s AND i.state = 'open' AND i.live < i.target
     AND {range}
     AND NOT EXISTS (SELECT 1 FROM annotation_lease l
                     WHERE l.item_id = i.id AND l.member_id = %(member)s)
   ORDER BY {order} LIMIT 1 {lock}
-) RETURNING id, live, shuffle_key
-"""
+)"""
 # First what disagreement has raised, then onwards from the cursor, then from the beginning again.
+# A pass runs only where those before it found nothing.
 _PASSES = (
     ("i.priority > 0", "i.priority DESC, i.shuffle_key"),
     ("i.priority = 0 AND i.shuffle_key > %(cursor)s", "i.shuffle_key"),
     ("i.priority = 0 AND i.shuffle_key <= %(cursor)s", "i.shuffle_key"),
 )
+_CLAIM = """
+UPDATE annotation_item SET live = live + 1
+WHERE live < target AND state = 'open' AND id = COALESCE({passes})
+RETURNING id, live, shuffle_key, priority
+"""
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,7 @@ class Served:
     member: Member
 
 
+@retry_deadlocks
 def serve(*, user: Any, project: Project) -> Served:
     """The item she works on now, leasing one if she has none."""
     policies.check_worker(user)
@@ -66,24 +76,29 @@ def serve(*, user: Any, project: Project) -> Served:
         if shown:
             return Served(_renewed(shown[0], project), member)
         lease = held[0] if held else _lease(project, member)
-        if lease is None:
-            return Served(None, member)
-        return Served(_show(lease, project, user), member)
+        return Served(lease and _show(lease, project, user), member)
 
 
+@retry_deadlocks
 def reserve_next(*, user: Any, project: Project) -> Lease | None:
-    """Reserve the item after the current one; it counts as not seen until it is shown."""
+    """Reserve the item after the current one; it counts as not seen until it is shown.
+
+    None while she learns: feedback comes between, and what is next depends on what is submitted.
+    """
     policies.check_worker(user)
     policies.check_open(project)
     with transaction.atomic():
         member = locked_member(project, user)
+        if member.state == MemberState.ONBOARDING:
+            return None
         reserved = [row for row in _held(member) if row.state == LeaseState.RESERVED]
         return reserved[0] if reserved else _lease(project, member)
 
 
 def locked_member(project: Project, user: Any) -> Member:
     """The member's row, locked: two tabs of one person take turns. Raises unless she may work."""
-    row = Member.objects.select_for_update().filter(project=project, user=user).first()
+    rows = Member.objects.select_for_update(no_key=True)
+    row = rows.filter(project=project, user=user).first()
     policies.check_works(row)
     assert row is not None
     return row
@@ -93,14 +108,33 @@ def _held(member: Member) -> list[Lease]:
     """Live leases, the one shown last first. What expired or was erased is given back."""
     rows = list(
         Lease.objects.select_related(*PARTS)
+        .select_for_update(of=("self",), no_key=True)  # a heartbeat may be renewing one
         .filter(member=member, state__in=HELD)
         .order_by(F("shown_at").desc(nulls_last=True), "pk")
     )
     now = timezone.now()
-    for row in [row for row in rows if row.expires_at <= now or is_erased(row.item)]:
+    gone = [row for row in rows if row.expires_at <= now or is_erased(row.item)]
+    for row in sorted(gone, key=lambda row: row.item_id):
         expire(row)
-        rows.remove(row)
-    return rows
+    return [row for row in rows if row not in gone]
+
+
+def locked_lease(user: Any, token: str) -> Lease | None:
+    """Her lease by its token, locked together with her seat and the item; read after the lock.
+
+    One person's requests take turns, and what becomes of the item waits for who came first.
+    """
+    rows = Lease.objects.select_for_update(of=("member", "self", "item"), no_key=True)
+    ids = rows.select_related("member", "item").only("id", "member__id", "item__id")
+    found = ids.filter(token=token, member__user=user).first()
+    if found is None:
+        return None
+    newest = Guideline.objects.filter(project=OuterRef("member__project")).order_by("-n")
+    return (
+        Lease.objects.select_related("head", "item", "member__project")
+        .annotate(guideline_id=Subquery(newest.values("pk")[:1]))
+        .get(pk=found.pk)
+    )
 
 
 def is_erased(item: Item) -> bool:
@@ -184,37 +218,39 @@ def _repeat(project: Project, member: Member, earlier: Lease) -> Lease:
 
 
 def _lease_open(project: Project, member: Member) -> Lease | None:
-    claimed = _claim_any(member)
+    claimed = _claim(member)
     if claimed is None and sweep_expired(project):
-        claimed = _claim_any(member)
+        claimed = _claim(member)
     if claimed is None:
         return _own_expired(project, member)
-    pk, live, shuffle = claimed
-    item = Item.objects.select_related("body", "persona_version__text").get(pk=pk)
+    item = Item.objects.select_related("body", "persona_version__text").get(pk=claimed.pk)
     if is_erased(item):
-        count_live(pk, -1)
+        count_live(item.pk, -1)
         drop_erased(item)
         return _lease_open(project, member)
-    if item.priority == 0:
-        member.cursor = shuffle
-    return _create(project, member, item, nth=live, counted=True)
+    if claimed.priority == 0:
+        member.cursor = claimed.shuffle_key
+    return _create(project, member, item, nth=claimed.live, counted=True)
 
 
-def _claim_any(member: Member) -> tuple[int, int, int] | None:
-    for where, order in _PASSES:
-        claimed = _claim(member, where, order)
-        if claimed is not None:
-            return claimed
-    return None
+class Claim(NamedTuple):
+    """The item that was claimed, after the claim."""
+
+    pk: int
+    live: int
+    shuffle_key: int
+    priority: int
 
 
-def _claim(member: Member, where: str, order: str) -> tuple[int, int, int] | None:
-    lock = "FOR UPDATE OF i SKIP LOCKED" if connection.vendor == "postgresql" else ""
+def _claim(member: Member) -> Claim | None:
+    """Take a place of the next item for this member, in one statement."""
+    lock = "FOR NO KEY UPDATE OF i SKIP LOCKED" if connection.vendor == "postgresql" else ""
+    passes = ", ".join(_PLACE.format(range=r, order=order, lock=lock) for r, order in _PASSES)
     values = {"project": member.project_id, "member": member.pk, "cursor": member.cursor}
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM.format(range=where, order=order, lock=lock), values)
+        cursor.execute(_CLAIM.format(passes=passes), values)
         row = cursor.fetchone()
-    return (int(row[0]), int(row[1]), int(row[2])) if row else None
+    return Claim(*row) if row else None
 
 
 def drop_erased(item: Item) -> None:
@@ -253,7 +289,9 @@ def _create(
 def _own_expired(project: Project, member: Member) -> Lease | None:
     """Nothing else is left: give her back an item whose lease she let expire."""
     row = (
-        Lease.objects.filter(
+        Lease.objects.select_related("item")
+        .select_for_update(of=("item",), skip_locked=True, no_key=True)
+        .filter(
             member=member,
             state=LeaseState.EXPIRED,
             repeat=0,
@@ -324,13 +362,13 @@ def heartbeat(*, user: Any, token: str) -> int:
     return int((until - now).total_seconds())
 
 
+@retry_deadlocks
 def skip(*, user: Any, token: str, reason: str) -> None:
     """Give the item back with a reason. Twice is the same as once."""
     if reason not in SkipReason.values:
         reason = SkipReason.UNSURE
     with transaction.atomic():
-        rows = Lease.objects.select_for_update(of=("self",))
-        row = rows.filter(token=token, member__user=user).first()
+        row = locked_lease(user, token)
         if row is not None and row.state in HELD:
             _release(row, LeaseState.SKIPPED, skip_reason=reason)
 
@@ -350,13 +388,15 @@ def _release(row: Lease, state: str, **columns: Any) -> None:
         count_live(row.item_id, -1)
 
 
+@retry_deadlocks
 def sweep_expired(project: Project) -> int:
-    """Give back every lease that ran out. Number of leases."""
+    """Give back every lease that ran out, except those that somebody is at. Number of leases."""
     with transaction.atomic():
         rows = list(
-            Lease.objects.select_for_update(skip_locked=True, of=("self",))
+            Lease.objects.select_related("item")
+            .select_for_update(skip_locked=True, of=("self", "item"), no_key=True)
             .filter(member__project=project, state__in=HELD, expires_at__lte=timezone.now())
-            .order_by("pk")
+            .order_by("item_id", "pk")
         )
         for row in rows:
             expire(row)

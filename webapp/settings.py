@@ -293,6 +293,7 @@ CELERY_TASK_ROUTES = {
     "workers.repair_imports": {"queue": "repair"},
     "workers.repair_annotation": {"queue": "repair"},
     "workers.settle_ready": {"queue": "default"},
+    "workers.run_export": {"queue": "default"},
 }
 CELERY_TASK_ALWAYS_EAGER = env.bool("CELERY_EAGER", default=False)
 CELERY_TASK_EAGER_PROPAGATES = True

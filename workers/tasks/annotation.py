@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from annotation.services import decisions, upkeep
+from annotation.services import decisions, exports, upkeep
 
 
 @shared_task(name="workers.repair_annotation", time_limit=300)
@@ -10,9 +10,16 @@ def repair_annotation() -> None:
     """Recompute from rows what a lost message or a dead worker left behind."""
     upkeep.sweep_leases()
     upkeep.settle_all_ready()
+    exports.repair_exports()
+    upkeep.release_claims()
 
 
 @shared_task(name="workers.settle_ready", time_limit=300)
 def settle_ready(pk: int) -> None:
     """Settle the items of a project that asks for fewer labels now."""
     decisions.settle_ready(pk=pk)
+
+
+@shared_task(name="workers.run_export", time_limit=3500)
+def run_export(pk: int) -> None:
+    exports.run_export(pk=pk)

@@ -1,0 +1,1 @@
+"""Rewriting answers against a persona by rules, and checking that the content stayed. Pure."""

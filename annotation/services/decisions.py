@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from annotation.enums import (
@@ -22,6 +23,7 @@ from annotation.posterior import Voter, item_posterior
 from annotation.services.queue import ready_items
 
 IN_HAND = (AdjudicationState.BLIND, AdjudicationState.REVEALED)
+HELD_DECISIONS = ("quality_decision", "personalization_decision")
 SETTLED_BY_LABELS = (ItemState.OPEN, ItemState.DONE, ItemState.DISPUTED)
 
 
@@ -32,26 +34,31 @@ def settle_item(pk: int) -> None:
     has given to him: labels that change meanwhile are kept, but move nothing.
     """
     with transaction.atomic():
-        Item.objects.select_for_update().only("pk").get(pk=pk)
-        item = Item.objects.select_related(
-            "project", "quality_decision", "personalization_decision"
-        ).get(pk=pk)
-        if item.state not in SETTLED_BY_LABELS or is_adjudicated(item) or in_adjudication(item):
-            return
-        leases = counted_labels(item)
-        project = item.project
-        step = next_step(
-            [verdicts_of(lease) for lease in leases],
-            project.axes,
-            item.target,
-            max(project.max_overlap, item.target),
-        )
-        if step.action in (Action.WAIT, Action.RAISE):
-            _reopen(item, more=step.action == Action.RAISE)
-            return
-        decide(item, step.outcomes, leases)
-        state = ItemState.DONE if step.action == Action.SETTLE else ItemState.DISPUTED
-        _move(item, state)
+        Item.objects.select_for_update(no_key=True).only("pk").get(pk=pk)
+        settle_locked(Item.objects.select_related("project", *HELD_DECISIONS).get(pk=pk))
+
+
+def settle_locked(item: Item, newest_n: int | None = None) -> None:
+    """The same for an item that is locked and was read after the lock, with its project.
+
+    `newest_n`: the highest number of its decisions, where it is known.
+    """
+    if item.state not in SETTLED_BY_LABELS or is_adjudicated(item) or in_adjudication(item):
+        return
+    leases = counted_labels(item)
+    project = item.project
+    step = next_step(
+        [verdicts_of(lease) for lease in leases],
+        project.axes,
+        item.target,
+        max(project.max_overlap, item.target),
+    )
+    if step.action in (Action.WAIT, Action.RAISE):
+        _reopen(item, more=step.action == Action.RAISE)
+        return
+    made = _decisions(item, step.outcomes, leases, newest_n)
+    state = ItemState.DONE if step.action == Action.SETTLE else ItemState.DISPUTED
+    _move(item, state, **_pointers(made))
 
 
 def settle_ready(*, pk: int, limit: int = 2000) -> int:
@@ -101,10 +108,12 @@ def axes_to_decide(item: Item) -> list[str]:
 
 def _reopen(item: Item, *, more: bool) -> None:
     """Back into the queue; a disagreement goes before the others."""
-    columns: dict[str, Any] = {"quality_decision": None, "personalization_decision": None}
+    columns: dict[str, Any] = dict.fromkeys(HELD_DECISIONS)
+    decided = any(getattr(item, name) is not None for name in HELD_DECISIONS)
     if more:
         columns |= {"target": item.target + 1, "priority": 1}
-    _move(item, ItemState.OPEN, **columns)
+    if more or decided or item.state != ItemState.OPEN:
+        _move(item, ItemState.OPEN, **columns)
 
 
 def _move(item: Item, state: str, **columns: Any) -> None:
@@ -118,31 +127,49 @@ def decide(
     **columns: Any,
 ) -> dict[str, Decision]:
     """Append a decision per axis and point the item at them. The same outcome is written once."""
+    made = _decisions(item, outcomes, leases, None, **columns)
+    Item.objects.filter(pk=item.pk).update(**_pointers(made))
+    return made
+
+
+def _pointers(made: Mapping[str, Decision]) -> dict[str, Decision]:
+    return {f"{axis}_decision": decision for axis, decision in made.items()}
+
+
+def _decisions(
+    item: Item,
+    outcomes: Mapping[str, Outcome],
+    leases: Sequence[Lease],
+    newest_n: int | None,
+    **columns: Any,
+) -> dict[str, Decision]:
+    """A decision per axis: the one that holds where it says the same, else a new row."""
     made: dict[str, Decision] = {}
     for axis, found in outcomes.items():
         held = getattr(item, f"{axis}_decision")
         posterior = posterior_of(item.project, axis, leases)
-        same = held is not None and (held.verdict, held.source, held.labels) == (
-            found.verdict,
-            found.source,
-            len(leases),
-        )
-        if same and held.posterior == posterior and not columns:
+        said = (found.verdict, found.source, len(leases), posterior)
+        if held is not None and not columns and said == _said(held):
             made[axis] = held
             continue
-        newest = item.decisions.filter(axis=axis).order_by("-n").first()
-        made[axis] = Decision.objects.create(
+        if newest_n is None:
+            newest_n = item.decisions.aggregate(n=Max("n"))["n"] or 0
+        made[axis] = Decision(
             item=item,
             axis=axis,
-            n=newest.n + 1 if newest else 1,
+            n=newest_n + 1,
             verdict=found.verdict,
             source=found.source,
             posterior=posterior,
             labels=len(leases),
             **columns,
         )
-    Item.objects.filter(pk=item.pk).update(**{f"{axis}_decision": d for axis, d in made.items()})
+    Decision.objects.bulk_create([row for row in made.values() if row.pk is None])
     return made
+
+
+def _said(row: Decision) -> tuple[str, str, int, dict[str, float]]:
+    return (row.verdict, row.source, row.labels, row.posterior)
 
 
 def posterior_of(project: Project, axis: str, leases: Sequence[Lease]) -> dict[str, float]:

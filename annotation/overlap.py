@@ -68,3 +68,14 @@ def may_change(verdicts: Sequence[str], more: int) -> bool:
     top = counts.most_common(1)[0][1]
     # The top verdict keeps more than half even if all further labels say something else.
     return 2 * top <= len(verdicts) + more
+
+
+def agreeing_pairs(labels: Sequence[Verdicts], axes: Sequence[str]) -> float | None:
+    """Share of the pairs of labels that say the same, over all axes: 0 … 1. None: no pair."""
+    same = pairs = 0
+    for axis in axes:
+        counts = Counter(label[axis] for label in labels if label.get(axis))
+        n = counts.total()
+        pairs += n * (n - 1)
+        same += sum(count * (count - 1) for count in counts.values())
+    return same / pairs if pairs else None

@@ -11,12 +11,14 @@ from django.utils.translation import gettext as _
 from annotation import policies
 from annotation.enums import Axis, ItemState, LeaseState, MemberState, Verdict
 from annotation.gold import falls_short
-from annotation.models import GoldItem, Item, Member, Project
+from annotation.models import GoldItem, Item, Lease, Member, Project
 from annotation.selectors.gold import BY_GATE, accounts_of
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
+from webapp.core.locking import retry_deadlocks
 
 
+@retry_deadlocks
 def make_gold(
     *,
     actor: Any,
@@ -33,7 +35,7 @@ def make_gold(
     """
     policies.check_manage(actor)
     with transaction.atomic():
-        row = Item.objects.select_for_update().get(pk=item.pk)
+        row = _locked_item(item)
         known = _checked(row.project, verdicts)
         if row.state == ItemState.DROPPED:
             raise Refused(_("This item was dropped."), code="dropped")
@@ -58,11 +60,12 @@ def make_gold(
     return gold
 
 
+@retry_deadlocks
 def retire_gold(*, actor: Any, item: Item, reason: str) -> None:
     """Take a gold item out of use; nobody is scored by it any more."""
     policies.check_manage(actor)
     with transaction.atomic():
-        row = Item.objects.select_for_update().get(pk=item.pk)
+        row = _locked_item(item)
         newest = row.gold.order_by("-n").first()
         if newest is None or not newest.active:
             return
@@ -81,6 +84,20 @@ def retire_gold(*, actor: Any, item: Item, reason: str) -> None:
         rescore_item(row)
 
 
+def _locked_item(item: Item) -> Item:
+    """The item locked after those who labelled it: everywhere members are locked before items."""
+    met = Lease.objects.filter(item=item, state=LeaseState.SUBMITTED).values("member")
+    list(
+        Member.objects.select_for_update(no_key=True)
+        .filter(pk__in=met)
+        .order_by("pk")
+        .values_list("pk")
+    )
+    Item.objects.select_for_update(no_key=True).only("pk").get(pk=item.pk)
+    return Item.objects.select_related("project").get(pk=item.pk)
+
+
+@retry_deadlocks
 def make_gold_from_decisions(
     *, actor: Any, project: Project, items: Iterable[int], onboarding: bool = False
 ) -> int:
@@ -126,7 +143,7 @@ def rescore_item(item: Item) -> None:
 
 def score_member(member: Member) -> None:
     """Count a member's hidden gold labels and those that agree; pause her where too few do."""
-    row = Member.objects.select_for_update().get(pk=member.pk)
+    row = Member.objects.select_for_update(no_key=True).get(pk=member.pk)
     account = accounts_of(row)
     row.gold_right, row.gold_seen = account.right, account.seen
     columns = ["gold_right", "gold_seen"]

@@ -340,7 +340,7 @@ def _locked(project: Project, items: Iterable[int], **only_if: Any) -> list[int]
     wanted = sorted(set(items))
     found: list[int] = []
     for start in range(0, len(wanted), CHUNK):
-        rows = Item.objects.select_for_update(of=("self",)).filter(
+        rows = Item.objects.select_for_update(of=("self",), no_key=True).filter(
             project=project, pk__in=wanted[start : start + CHUNK]
         )
         found += rows.order_by("pk").values_list("pk", flat=True)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import F, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from annotation import policies
@@ -23,10 +24,9 @@ from annotation.assignment import (
     serving,
 )
 from annotation.enums import ItemFlag, ItemState, LeaseState, MemberState, SkipReason
-from annotation.models import GoldItem, Guideline, Item, Lease, Member, Project
+from annotation.models import Decision, GoldItem, Guideline, Item, Lease, Member, Project
 from annotation.selectors.tasks import PARTS, lease_parts
-from webapp.catalog.enums import Where
-from webapp.catalog.models import Answer, Exposure
+from annotation.services.exposures import note_met
 from webapp.core.errors import Refused
 from webapp.core.locking import retry_deadlocks
 
@@ -40,6 +40,8 @@ _PLACE = """(
     AND {range}
     AND NOT EXISTS (SELECT 1 FROM annotation_lease l
                     WHERE l.item_id = i.id AND l.member_id = %(member)s)
+    AND NOT EXISTS (SELECT 1 FROM annotation_adjudication a
+                    WHERE a.item_id = i.id AND a.adjudicator_id = %(user)s)
   ORDER BY {order} LIMIT 1 {lock}
 )"""
 # First what disagreement has raised, then onwards from the cursor, then from the beginning again.
@@ -129,12 +131,20 @@ def locked_lease(user: Any, token: str) -> Lease | None:
     found = ids.filter(token=token, member__user=user).first()
     if found is None:
         return None
-    newest = Guideline.objects.filter(project=OuterRef("member__project")).order_by("-n")
-    return (
-        Lease.objects.select_related("head", "item", "member__project")
-        .annotate(guideline_id=Subquery(newest.values("pk")[:1]))
+    guideline = Guideline.objects.filter(project=OuterRef("member__project")).order_by("-n")
+    decision = Decision.objects.filter(item=OuterRef("item")).order_by("-n")
+    row = (
+        Lease.objects.select_related(
+            "head", "member__project", "item__quality_decision", "item__personalization_decision"
+        )
+        .annotate(
+            guideline_id=Subquery(guideline.values("pk")[:1]),
+            decision_n=Coalesce(Subquery(decision.values("n")[:1]), 0),
+        )
         .get(pk=found.pk)
     )
+    row.item.project = row.member.project
+    return row
 
 
 def is_erased(item: Item) -> bool:
@@ -181,6 +191,7 @@ def _next_gold(project: Project, member: Member, *, onboarding: bool) -> Item | 
         )
         .filter(active=True, onboards=onboarding)
         .exclude(leases__member=member)
+        .exclude(adjudications__adjudicator=member.user_id)  # she knows its labels
         .order_by("shuffle_key")
         .first()
     )
@@ -246,7 +257,12 @@ def _claim(member: Member) -> Claim | None:
     """Take a place of the next item for this member, in one statement."""
     lock = "FOR NO KEY UPDATE OF i SKIP LOCKED" if connection.vendor == "postgresql" else ""
     passes = ", ".join(_PLACE.format(range=r, order=order, lock=lock) for r, order in _PASSES)
-    values = {"project": member.project_id, "member": member.pk, "cursor": member.cursor}
+    values = {
+        "project": member.project_id,
+        "member": member.pk,
+        "user": member.user_id,
+        "cursor": member.cursor,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM.format(passes=passes), values)
         row = cursor.fetchone()
@@ -326,15 +342,7 @@ def _show(lease: Lease, project: Project, user: Any) -> Lease:
     lease.shown_at = lease.shown_at or timezone.now()
     lease.expires_at = expiry(project)
     lease.save(update_fields=["state", "shown_at", "expires_at"])
-    item = lease.item
-    met = Answer.objects.filter(text_sha256__in=[item.first_sha256, item.second_sha256])
-    Exposure.objects.bulk_create(
-        [
-            Exposure(user_id=user.pk, answer_id=pk, where=Where.LABELLED)
-            for pk in met.order_by("pk").values_list("pk", flat=True)
-        ],
-        ignore_conflicts=True,
-    )
+    note_met(user=user, item=lease.item)
     return lease
 
 

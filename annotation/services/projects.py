@@ -239,4 +239,4 @@ def set_adjudicates(*, actor: Any, member: Member, adjudicates: bool) -> Member:
 
 def locked_member_row(pk: int) -> Member:
     """The member with the row locked; call inside a transaction."""
-    return Member.objects.select_for_update(of=("self",)).get(pk=pk)
+    return Member.objects.select_for_update(of=("self",), no_key=True).get(pk=pk)

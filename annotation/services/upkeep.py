@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.utils import timezone
 
 from annotation.models import Lease, Project
+from annotation.services.adjudication import release_expired
 from annotation.services.decisions import settle_ready
 from annotation.services.leases import HELD, sweep_expired
 from annotation.services.queue import ready_projects
@@ -20,3 +21,8 @@ def sweep_leases() -> int:
 def settle_all_ready() -> int:
     """Settle what has enough labels since a project asks for fewer. Number of items."""
     return sum(settle_ready(pk=project.pk) for project in ready_projects())
+
+
+def release_claims() -> int:
+    """Give back what adjudicators had in hand for too long. Number of items."""
+    return release_expired()

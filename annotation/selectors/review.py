@@ -1,0 +1,282 @@
+"""What adjudicators and managers review: disputed items, appeals, reported problems."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from annotation.enums import (
+    AdjudicationState,
+    AppealState,
+    Axis,
+    ItemFlag,
+    ItemState,
+    LeaseState,
+    Strength,
+)
+from annotation.models import Adjudication, Appeal, Item, Label, Lease, Member, Problem, Project
+from annotation.overlap import agreeing_pairs
+from annotation.selectors.tasks import as_shown
+from webapp.catalog.blind import BlindPair, difference_pair, rendered_pair
+
+IN_HAND = (AdjudicationState.BLIND, AdjudicationState.REVEALED)
+QUEUE_LIMIT = 5000  # disputed items that are looked at, the oldest first
+ITEM_PARTS = ("body", "prompt", "persona_version__text", "persona_version__persona")
+
+
+def seat(project: Project, user: Any) -> Member | None:
+    """The user's seat in a project."""
+    return Member.objects.filter(project=project, user=user).first()
+
+
+def has_labelled(user: Any, item: Item) -> bool:
+    """Whether the user ever submitted a label for the item, even one taken back."""
+    return Lease.objects.filter(item=item, member__user=user, head__isnull=False).exists()
+
+
+def in_hand_of(user: Any, project: Project) -> Adjudication | None:
+    """What this adjudicator has in hand in a project."""
+    rows = Adjudication.objects.filter(
+        adjudicator=user, item__project=project, state__in=IN_HAND, expires_at__gt=timezone.now()
+    )
+    return rows.select_related("item").order_by("pk").first()
+
+
+@dataclass(frozen=True)
+class Disputed:
+    """A disputed item as its queue shows it; `agreement` in percent, None with fewer than two
+    labels. `taken`: somebody else has it in hand; `labelled`: this user labelled it.
+    """
+
+    item: Item
+    labels: int
+    agreement: int | None
+    contested: bool
+    taken: bool
+    labelled: bool
+
+
+def disputed_items(project: Project, show: str = "") -> QuerySet[Item]:
+    """Items for adjudicators; `show`: "contested" after an appeal, "reported" with a report."""
+    rows = project.items.filter(state=ItemState.DISPUTED)
+    if show == "contested":
+        return rows.filter(flags__icontains=ItemFlag.CONTESTED)
+    if show == "reported":
+        return rows.filter(Exists(Problem.objects.filter(item=OuterRef("pk"), resolved_at=None)))
+    return rows
+
+
+def disputed_queue(
+    project: Project, user: Any, *, show: str = "", free_only: bool = True
+) -> list[Disputed]:
+    """Disputed items, the least agreement first; by default those that this user may take."""
+    rows = disputed_items(project, show).select_related("prompt", "persona_version__text")
+    items = list(rows.order_by("pk")[:QUEUE_LIMIT])
+    labels = _verdicts_by_item(project)
+    taken = set(
+        Adjudication.objects.filter(
+            item__project=project, state__in=IN_HAND, expires_at__gt=timezone.now()
+        )
+        .exclude(adjudicator=user)
+        .values_list("item", flat=True)
+    )
+    own = Lease.objects.filter(
+        member__project=project,
+        member__user=user,
+        head__isnull=False,
+        item__state=ItemState.DISPUTED,
+    )
+    labelled = set(own.values_list("item", flat=True))
+    found = [_disputed(item, labels[item.pk], project.axes, taken, labelled) for item in items]
+    if free_only:
+        found = [entry for entry in found if not entry.taken and not entry.labelled]
+    return sorted(found, key=lambda e: (101 if e.agreement is None else e.agreement, e.item.pk))
+
+
+def _verdicts_by_item(project: Project) -> dict[int, list[dict[str, str]]]:
+    rows = Lease.objects.filter(
+        item__project=project,
+        item__state=ItemState.DISPUTED,
+        counted=True,
+        state=LeaseState.SUBMITTED,
+    )
+    found: dict[int, list[dict[str, str]]] = defaultdict(list)
+    for item, *verdicts in rows.values_list("item", *(f"head__{axis}" for axis in Axis.values)):
+        found[item].append(dict(zip(Axis.values, verdicts, strict=True)))
+    return found
+
+
+def _disputed(
+    item: Item,
+    labels: Sequence[dict[str, str]],
+    axes: Sequence[str],
+    taken: set[int],
+    labelled: set[int],
+) -> Disputed:
+    share = agreeing_pairs(labels, axes)
+    return Disputed(
+        item=item,
+        labels=len(labels),
+        agreement=None if share is None else round(100 * share),
+        contested=ItemFlag.CONTESTED in item.flags,
+        taken=item.pk in taken,
+        labelled=item.pk in labelled,
+    )
+
+
+# The adjudicator's page
+
+
+def adjudication_parts(user: Any, token: str) -> Adjudication | None:
+    """An adjudicator's own claim with what its page needs; nobody else's."""
+    rows = Adjudication.objects.select_related(
+        "item__project",
+        "item__quality_decision",
+        "item__personalization_decision",
+        *(f"item__{part}" for part in ITEM_PARTS),
+    )
+    return rows.filter(adjudicator=user, token=token).first()
+
+
+def blind_item(row: Adjudication) -> BlindPair:
+    """The item of a claim as a blind object."""
+    item = row.item
+    return rendered_pair(row.token, item.prompt, item.persona_version, *_sides(row))
+
+
+def blind_item_difference(row: Adjudication) -> BlindPair:
+    """The same with the word difference in place of the rendered answers."""
+    item = row.item
+    return difference_pair(row.token, item.prompt, item.persona_version, *_sides(row))
+
+
+def _sides(row: Adjudication) -> tuple[str, str]:
+    body = getattr(row.item, "body", None)
+    if body is None:
+        return "", ""
+    return (body.first, body.second) if row.first_left else (body.second, body.first)
+
+
+@dataclass(frozen=True)
+class SeenLabel:
+    """A label as somebody sees it who has the two answers before him on certain sides."""
+
+    pseudonym: str
+    verdicts: dict[str, str]
+    strengths: dict[str, Any]
+    tags: list[str]
+    comment: str
+    at: Any
+    guideline: int | None
+    late: bool
+    counted: bool
+
+
+def labels_of(item: Item, *, first_left: bool) -> list[SeenLabel]:
+    """The labels that stand, without repeats, with verdicts as on a page with these sides."""
+    rows = (
+        Lease.objects.filter(item=item, state=LeaseState.SUBMITTED, repeat=0)
+        .select_related("head__guideline", "member")
+        .order_by("submitted_at", "pk")
+    )
+    return [_seen(lease, first_left) for lease in rows]
+
+
+def _seen(lease: Lease, first_left: bool) -> SeenLabel:
+    head = lease.head
+    assert head is not None
+    return SeenLabel(
+        pseudonym=lease.member.pseudonym,
+        verdicts={axis: as_shown(getattr(head, axis), first_left) for axis in Axis.values},
+        strengths=_strengths(head),
+        tags=list(head.tags),
+        comment=head.comment,
+        at=head.at,
+        guideline=head.guideline.n if head.guideline else None,
+        late=head.late,
+        counted=lease.counted,
+    )
+
+
+def _strengths(head: Label) -> dict[str, Any]:
+    values = {axis: getattr(head, f"{axis}_strength") for axis in Axis.values}
+    return {axis: Strength(value).label for axis, value in values.items() if value}
+
+
+# Appeals and problems
+
+
+def appeals_of(project: Project, *, answered: bool = False) -> QuerySet[Appeal]:
+    """Appeals of a project: the open ones, oldest first, or the answered ones, newest first."""
+    rows = Appeal.objects.filter(lease__member__project=project).select_related(
+        "lease__member", "lease__item__prompt", "answered_by"
+    )
+    if answered:
+        return rows.exclude(state=AppealState.OPEN).order_by("-answered_at", "-pk")
+    return rows.filter(state=AppealState.OPEN).order_by("pk")
+
+
+def appeal_parts(project: Project, pk: int) -> Appeal | None:
+    """One appeal with its item, label and member."""
+    rows = Appeal.objects.select_related(
+        "answered_by",
+        "lease__head",
+        "lease__member",
+        "lease__item__project",
+        "lease__item__quality_decision",
+        "lease__item__personalization_decision",
+        *(f"lease__item__{part}" for part in ITEM_PARTS),
+    )
+    return rows.filter(lease__member__project=project, pk=pk).first()
+
+
+@dataclass(frozen=True)
+class Reported:
+    """An item with what was reported about it."""
+
+    item: Item
+    problems: list[Problem]
+
+
+def reported_items(project: Project) -> QuerySet[Item]:
+    """Items with reports that nobody resolved, the oldest first."""
+    waiting = Count("problems", filter=Q(problems__resolved_at=None))
+    rows = project.items.filter(problems__resolved_at=None, problems__isnull=False)
+    return rows.annotate(waiting=waiting).select_related("prompt", "body").order_by("pk")
+
+
+def with_problems(items: Sequence[Item]) -> list[Reported]:
+    """The items of a page with their open reports."""
+    found: dict[int, list[Problem]] = defaultdict(list)
+    rows = Problem.objects.filter(item__in=[item.pk for item in items], resolved_at=None)
+    for problem in rows.select_related("member").order_by("pk"):
+        found[problem.item_id].append(problem)
+    return [Reported(item, found[item.pk]) for item in items]
+
+
+def resolved_problems(project: Project) -> QuerySet[Problem]:
+    rows = Problem.objects.filter(item__project=project, resolved_at__isnull=False)
+    return rows.select_related("item__prompt", "member", "resolved_by").order_by("-resolved_at")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How much waits for somebody, for the tabs of the review pages."""
+
+    disputes: int
+    appeals: int
+    problems: int
+
+
+def waiting(project: Project) -> Waiting:
+    problems = Problem.objects.filter(item__project=project, resolved_at=None)
+    return Waiting(
+        disputes=project.items.filter(state=ItemState.DISPUTED).count(),
+        appeals=appeals_of(project).count(),
+        problems=problems.values("item").distinct().count(),
+    )

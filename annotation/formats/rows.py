@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from webapp.catalog.formats.rows import Limits, PersonaSpec, Place, Refusal
+from webapp.catalog.formats.rows import Limits, PersonaSpec, Place, Refusal, RowError
 
 FIRST, SECOND, TIE, BOTH_BAD = "first", "second", "tie", "both_bad"
 VERDICTS = (FIRST, TIE, SECOND, BOTH_BAD)
@@ -91,13 +91,13 @@ ParsedPair = PairRow | Refusal
 class Options:
     """How a file is read. `annotator` names the labels whose author the file does not name.
 
-    `mapping` is {what: column} for files whose columns nobody knows; `survey` is the path of the
-    file that PRISM keeps its people in.
+    `mapping` is {what: column} for files whose columns nobody knows; `people` are those of a survey
+    by their ids, or what is wrong with them.
     """
 
     axis: str = AXES[0]
     gold: bool = False
     annotator: str = DATASET
     mapping: Mapping[str, str] = field(default_factory=dict)
-    survey: str = ""
+    people: Mapping[str, PersonaSpec | RowError] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)

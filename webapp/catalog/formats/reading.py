@@ -28,7 +28,10 @@ _ESCAPES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A decoded value, or what was bad about it. `offset`: bytes of the file read so far."""
+    """A decoded value, or what was bad about it and, where it is at hand, the text as it stood.
+
+    `offset`: bytes of the file read so far.
+    """
 
     place: Place
     offset: int
@@ -97,15 +100,15 @@ def decode(raw: str, place: Place, offset: int) -> Item:
         if "\\u" in raw:
             check_storable(value, raw)
     except json.JSONDecodeError as error:
-        return Item(place, offset, bad=RowError("json", column=error.colno, detail=error.msg))
+        return Item(place, offset, raw, RowError("json", column=error.colno, detail=error.msg))
     except RecursionError:
-        return Item(place, offset, bad=RowError("json", detail="nested too deeply"))
+        return Item(place, offset, raw, RowError("json", detail="nested too deeply"))
     except RowError as bad:
         if bad.code == "number" and not bad.column:
             bad.column = raw.find(bad.params["value"]) + 1
-        return Item(place, offset, bad=bad)
+        return Item(place, offset, raw, bad)
     except ValueError:
-        return Item(place, offset, bad=RowError("number", value="a huge integer"))
+        return Item(place, offset, raw, RowError("number", value="a huge integer"))
     return Item(place, offset, value=value)
 
 

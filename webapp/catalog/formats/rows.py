@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 ITEM_LIMIT = 4 * 1024 * 1024
 
@@ -53,19 +53,20 @@ class FormatError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """`offset`: bytes read when it was found."""
+    """`offset`: bytes read when it was found. `row`: what stood there, if it may be given back."""
 
     place: Place
     code: str
     field: str = ""
     params: dict[str, str] = dataclasses.field(default_factory=dict)
     offset: int = 0
+    row: Any = None
 
     @classmethod
-    def at(cls, place: Place, bad: RowError, offset: int) -> Refusal:
+    def at(cls, place: Place, bad: RowError, offset: int, row: Any = None) -> Refusal:
         if bad.column:
             place = Place(place.line, bad.column, place.item)
-        return cls(place, bad.code, bad.field, bad.params, offset)
+        return cls(place, bad.code, bad.field, bad.params, offset, row)
 
 
 @dataclass(frozen=True, slots=True)

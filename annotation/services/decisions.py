@@ -94,10 +94,11 @@ def in_adjudication(item: Item) -> bool:
 
 
 def axes_to_decide(item: Item) -> list[str]:
-    """The axes that an adjudicator is asked about: those without a verdict.
-
-    Where every axis has one, the item was contested as a whole, and all are asked.
+    """The axes that an adjudicator is asked about: those without a verdict; all of them where the
+    item was contested.
     """
+    if ItemFlag.CONTESTED in item.flags:
+        return list(item.project.axes)
     missing = [
         axis
         for axis in item.project.axes

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-TYPED = ("webapp", "arena", "annotation", "workers", "tests", "bench", "tools")
+TYPED = ("webapp", "arena", "annotation", "training", "workers", "tests", "bench", "tools")
 DATABASE_URL = "postgres://postgres@127.0.0.1:5432/test"
 REDIS_URL = "redis://127.0.0.1:6379/15"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

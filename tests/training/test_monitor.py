@@ -1,0 +1,226 @@
+"""Alert rules on curves as they were seen: each fires on its own, and is quiet on healthy ones."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from training.engine.config.load import apply_changes, load
+from training.engine.config.schema import RunConfig
+from training.engine.monitor import machine_rules
+from training.engine.monitor.history import History, history_of
+from training.engine.monitor.rules import RULES, look, replay
+from training.engine.rewards import schedule
+
+N = 100
+
+
+def config(**changes: object) -> RunConfig:
+    base = {"kind": "grpo", "preset": "tiny", "model": {"path": "m"}}
+    return load(apply_changes(base, {k.replace("__", "."): v for k, v in changes.items()}))
+
+
+def line(*points: float, noise: float = 0.0, n: int = N, seed: int = 0) -> list[float]:
+    """Straight pieces through the points, evenly spaced, with noise."""
+    rng = random.Random(seed)
+    pairs = tuple((i / (len(points) - 1), p) for i, p in enumerate(points))
+    return [schedule.at(i / (n - 1), pairs) + rng.gauss(0, noise) for i in range(n)]
+
+
+def healthy(seed: int = 0, **more: list[float]) -> History:
+    """What the tiny preset shows when all goes well."""
+    curves = {
+        "reward": line(0.5, 0.75, 0.8, noise=0.02, seed=seed),
+        "reward__reference": line(0.5, 0.75, 0.85, noise=0.02, seed=seed + 1),
+        "parts__quality": line(0.75, 0.85, 0.92, noise=0.02, seed=seed + 2),
+        "parts__personalization": line(0.5, 0.8, 0.95, noise=0.03, seed=seed + 3),
+        "auditor__quality": line(0.74, 0.83, 0.9, noise=0.02, seed=seed + 4),
+        "auditor__personalization": line(0.5, 0.8, 0.94, noise=0.03, seed=seed + 5),
+        "spread__quality": line(0.06, 0.05, 0.05, noise=0.005, seed=seed + 6),
+        "parts__redundancy": line(0.02, 0.02, noise=0.003, seed=seed + 7),
+        "parts__correlation": line(0.0, 0.1, noise=0.1, seed=seed + 8),
+        "length__mean": line(13, 14, noise=0.5, seed=seed + 9),
+        "length__clipped": line(0.02, 0.0),
+        "kl": line(0.0, 0.3, 0.4, noise=0.01, seed=seed + 10),
+        "entropy": line(0.12, 0.09, 0.06, noise=0.005, seed=seed + 11),
+        "zero_spread": line(0.1, 0.2, 0.3, noise=0.03, seed=seed + 12),
+        "grad_norm": line(0.8, 0.5, noise=0.05, seed=seed + 13),
+        "loss": line(0.01, 0.0, noise=0.02, seed=seed + 14),
+        "step_time": line(0.6, 0.6, noise=0.05, seed=seed + 15),
+        "unscored": line(0.0, 0.0),
+    }
+    return history_of(**{**curves, **more})
+
+
+def fired(history: History, run: RunConfig | None = None) -> list[str]:
+    return [finding.rule for finding in replay(history, run or config())]
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 20))
+def test_a_healthy_run_is_quiet(seed: int) -> None:
+    assert fired(healthy(seed)) == []
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 20))
+def test_a_schedule_over_an_unchanged_policy_raises_no_alarm(seed: int) -> None:
+    """The scheduled sum falls by 0.3 (Q − P); what monitors watch does not move."""
+    q, p = line(0.8, 0.8, noise=0.02, seed=seed), line(0.2, 0.2, noise=0.02, seed=seed + 1)
+    alpha = [0.7 if i < 40 else 0.5 if i < 80 else 0.4 for i in range(N)]
+    total = [a * x + (1 - a) * y for a, x, y in zip(alpha, q, p, strict=True)]
+    assert sum(total[90:]) / 10 < sum(total[:10]) / 10 - 0.15
+    curves = healthy(
+        seed,
+        reward=total,
+        reward__reference=[(x + y) / 2 for x, y in zip(q, p, strict=True)],
+        parts__quality=q,
+        parts__personalization=p,
+        auditor__quality=line(0.8, 0.8, noise=0.02, seed=seed + 2),
+        auditor__personalization=line(0.2, 0.2, noise=0.02, seed=seed + 3),
+        kl=line(0, 0.01),
+    )
+    assert fired(curves) == []
+
+
+def test_length_and_reward_together_without_quality_is_hacking() -> None:
+    curves = healthy(
+        length__mean=line(14, 14, 40, noise=0.5),
+        parts__redundancy=line(0.02, 0.02, 0.3, noise=0.01),
+        parts__quality=line(0.8, 0.8, noise=0.02),
+        auditor__quality=line(0.8, 0.8, noise=0.02),
+    )
+    found = [f for f in replay(curves, config()) if f.rule == "hacking"]
+    assert found
+    assert 50 <= found[0].step <= 90
+    assert found[0].changes == {"reward.redundancy": 0.4, "grpo.beta": 0.06}
+
+
+def test_longer_answers_to_harder_tasks_are_no_hacking() -> None:
+    harder = healthy(
+        length__mean=line(14, 14, 40, noise=0.5), length__prompt=line(20, 20, 60, noise=0.5)
+    )
+    gained = healthy(
+        length__mean=line(14, 24, noise=0.5), auditor__quality=line(0.6, 0.95, noise=0.01)
+    )
+    assert "hacking" not in fired(harder) + fired(gained)
+
+
+def test_up_until_step_50_and_at_80_below_the_start_is_a_collapse() -> None:
+    reward = [0.5 + 0.004 * i for i in range(50)] + [0.7 - 0.012 * i for i in range(50)]
+    found = [f for f in replay(healthy(reward__reference=reward), config()) if f.rule == "collapse"]
+    assert found
+    assert 75 <= found[0].step <= 90
+    assert found[0].severity == "critical"
+    assert found[0].changes["grpo.learning_rate"] == 1.5e-4
+    assert found[0].changes["reward.ensemble"] == "lower"
+
+
+def test_the_known_bad_recipe_is_caught() -> None:
+    """Seen: learning rate 1e-3 and a weak reward model ended in “ the key .”."""
+    curves = healthy(
+        reward__reference=line(0.40, 0.49, noise=0.01),
+        parts__quality=line(0.45, 0.5, noise=0.01),
+        auditor__quality=line(0.7, 0.3, 0.1, noise=0.02),
+        length__mean=line(14, 8, 6, noise=0.3),
+        kl=line(0, 2, 3.3),
+        entropy=line(0.09, 0.03, 0.016),
+        zero_spread=line(0.1, 0.6, 0.9),
+    )
+    assert {"audited_fall", "length_collapse", "kl_band", "style_collapse"} <= set(fired(curves))
+
+
+def test_a_held_out_model_sees_what_the_reward_does_not() -> None:
+    curves = healthy(auditor__quality=line(0.8, 0.84, 0.68, noise=0.01))
+    found = [f for f in replay(curves, config()) if f.rule == "audited_fall"]
+    assert found
+    assert found[0].changes["reward.ensemble"] == "lower"
+    assert "auditor/quality" in found[0].curves
+
+
+@pytest.mark.parametrize(
+    ("rule", "curves"),
+    [
+        ("length_spike", {"length__mean": line(14, 14, n=60) + [45.0] * 40}),
+        ("length_collapse", {"length__mean": line(14, 5)}),
+        ("kl_band", {"kl": line(0, 0.1, 0.1, 0.9)}),
+        ("style_collapse", {"entropy": line(0.1, 0.01), "zero_spread": line(0.1, 0.5, 0.9)}),
+        ("clipped", {"length__clipped": line(0, 0.8)}),
+        ("zero_spread", {"zero_spread": line(0.2, 0.9)}),
+        ("unscored", {"unscored": line(0, 0, 0.4)}),
+        ("conflict", {"parts__correlation": line(-0.1, -0.9)}),
+        ("spread", {"spread__quality": line(0.06, 0.3, noise=0.005)}),
+        ("no_gradient", {"grad_norm": [0.5] * 50 + [0.0] * 50}),
+        ("slow_step", {"step_time": [0.6] * 90 + [3.0] * 10}),
+        ("auditor_gap", {"auditor__quality": line(0.74, 0.74, noise=0.01)}),
+        ("imbalance", {"parts__quality": line(0.9, 0.5, noise=0.01)}),
+        ("tool_decline", {"tools__rate": line(0.9, 0.5, noise=0.01)}),
+        ("wander", {"tools__steps": line(3, 8), "success": line(0.5, 0.5)}),
+        ("shortcut", {"tools__steps": line(6, 2), "success": line(0.5, 0.45)}),
+    ],
+)
+def test_each_symptom_has_its_rule(rule: str, curves: dict[str, list[float]]) -> None:
+    assert rule in fired(healthy(0, **curves))
+
+
+def test_too_hot_a_temperature_is_named_and_cooled() -> None:
+    """Seen: success fell from 61 to 47 at temperature 1.2 and came back at 0.9."""
+    curves = healthy(
+        success=line(0.61, 0.61, 0.47, noise=0.005), entropy=line(0.5, 0.5, 1.6, noise=0.02)
+    )
+    found = replay(curves, config(grpo__temperature=1.2))
+    hot = [f for f in found if f.rule == "over_exploration"]
+    assert hot
+    assert hot[0].changes == {"grpo.temperature": 0.9}
+
+
+def test_without_a_reference_model_kl_is_not_measured_and_not_alarmed() -> None:
+    curves = healthy(kl=line(0, 9))
+    assert "kl_band" in fired(curves)
+    assert "kl_band" not in fired(curves, config(grpo__beta=0.0))
+
+
+def test_a_number_that_is_none_is_critical() -> None:
+    rows = dict(healthy().rows)
+    rows[N] = {"loss": None, "grad_norm": 0.3}
+    found = look(History(rows), config())
+    assert [(f.rule, f.severity) for f in found] == [("nonfinite", "critical")]
+
+
+def test_silence_counts_in_step_times() -> None:
+    curves = healthy()
+    assert machine_rules.hang(curves, config(), silence=59) is None
+    found = machine_rules.hang(curves, config(), silence=61)
+    assert found is not None
+    slow = healthy(step_time=[100.0] * N)
+    assert machine_rules.hang(slow, config(), silence=400) is None
+    assert machine_rules.hang(History({}), config(), silence=500) is None
+
+
+def test_room_for_three_checkpoints_is_needed() -> None:
+    assert machine_rules.disk(healthy(), config(), free_gb=10, checkpoint_gb=3) is None
+    found = machine_rules.disk(healthy(), config(), free_gb=8, checkpoint_gb=3)
+    assert found is not None
+    assert found.changes == {"grpo.keep_checkpoints": 1}
+
+
+def test_every_proposal_is_a_configuration_that_loads() -> None:
+    """Also from settings at their limits: no remedy raises beta above 0.1."""
+    bad = healthy(
+        auditor__quality=line(0.8, 0.2),
+        length__mean=line(14, 5),
+        kl=line(0, 3),
+        zero_spread=line(0, 1),
+        parts__correlation=line(-0.9, -0.9),
+    )
+    base = {"kind": "grpo", "preset": "tiny", "model": {"path": "m"}, "grpo": {"beta": 0.09}}
+    found = replay(bad, load(base))
+    assert len(found) >= 4
+    for finding in found:
+        changed = load(apply_changes(base, finding.changes))
+        assert changed.grpo.beta <= 0.1
+
+
+def test_the_catalogue_says_what_to_do() -> None:
+    names = [rule.name for rule in RULES]
+    assert len(names) == len(set(names))
+    assert all(rule.symptom and rule.cause and rule.remedy for rule in RULES)

@@ -1,0 +1,44 @@
+"""The engine by hand: `python -m training.engine presets | check DIR | run DIR | tiny DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from training.engine.config.load import Refused, load, preset_names, read_preset
+from training.engine.config.preflight import check, this_machine
+from training.engine.rundir import RunDir, read_json
+
+
+def show_presets() -> int:
+    for name in preset_names():
+        print(f"{name}\n    {read_preset(name)['about'].strip()}")
+    return 0
+
+
+def check_run(folder: Path) -> int:
+    """Say everything that would keep this run from starting."""
+    run = RunDir(folder)
+    try:
+        problems = check(load(read_json(run.config)), this_machine(folder), run)
+    except Refused as refused:
+        problems = refused.problems
+    for problem in problems:
+        print(problem)
+    return 2 if problems else 0
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="training.engine", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("presets", help="what there is to start from")
+    commands.add_parser("check", help="why a run would not start").add_argument("dir", type=Path)
+    options = parser.parse_args(arguments)
+    if options.command == "presets":
+        return show_presets()
+    return check_run(options.dir)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

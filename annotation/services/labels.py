@@ -15,7 +15,7 @@ from annotation import policies
 from annotation.enums import Axis, ItemState, LeaseState, ProjectState, Shown, Strength
 from annotation.models import Item, Label, Lease, Project
 from annotation.selectors.tasks import as_canonical, as_shown
-from annotation.services.decisions import settle_item
+from annotation.services.decisions import settle_locked
 from annotation.services.gold import score_member
 from annotation.services.leases import count_live, expiry, locked_lease
 from webapp.core.errors import InvalidInput, Refused
@@ -102,7 +102,7 @@ def _after(lease: Lease) -> None:
     if lease.item.state == ItemState.GOLD:
         score_member(lease.member)
     elif lease.counted:
-        settle_item(lease.item_id)
+        settle_locked(lease.item, lease.decision_n)  # type: ignore[attr-defined]
 
 
 def _is_recent(lease: Lease) -> bool:

@@ -12,7 +12,7 @@ def lower_bound(right: int, seen: int, level: float = LEVEL) -> float:
     return float(betaincinv(1 + right, 1 + seen - right, 1 - level))
 
 
-def interval(right: int, seen: int, level: float = 0.95) -> tuple[float, float]:
+def interval(right: float, seen: float, level: float = 0.95) -> tuple[float, float]:
     """The central interval of the same posterior."""
     tail = (1 - level) / 2
     a, b = 1 + right, 1 + seen - right

@@ -82,6 +82,7 @@ INSTALLED_APPS = [
     "webapp.catalog",
     "annotation",
     "arena",
+    "training",
     "workers",
 ]
 
@@ -292,6 +293,10 @@ CELERY_TASK_ROUTES = {
     "workers.run_import": {"queue": "default"},
     "workers.repair_imports": {"queue": "repair"},
     "workers.repair_annotation": {"queue": "repair"},
+    "workers.freeze_dataset": {"queue": "default"},
+    "workers.import_records": {"queue": "default"},
+    "workers.repair_training": {"queue": "repair"},
+    "workers.annotation_statistics": {"queue": "default"},
     "workers.settle_ready": {"queue": "default"},
     "workers.run_export": {"queue": "default"},
 }
@@ -308,6 +313,11 @@ CELERY_BEAT_SCHEDULE = {
     },
     "repair-annotation": {
         "task": "workers.repair_annotation",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
+    "repair-training": {
+        "task": "workers.repair_training",
         "schedule": 30.0,
         "options": {"expires": 30.0},
     },

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from annotation.services import decisions, exports, upkeep
+from annotation.services import decisions, exports, statistics, upkeep
 
 
 @shared_task(name="workers.repair_annotation", time_limit=300)
@@ -12,6 +12,7 @@ def repair_annotation() -> None:
     upkeep.settle_all_ready()
     exports.repair_exports()
     upkeep.release_claims()
+    statistics.refresh_stale()
 
 
 @shared_task(name="workers.settle_ready", time_limit=300)
@@ -23,3 +24,8 @@ def settle_ready(pk: int) -> None:
 @shared_task(name="workers.run_export", time_limit=3500)
 def run_export(pk: int) -> None:
     exports.run_export(pk=pk)
+
+
+@shared_task(name="workers.annotation_statistics", time_limit=900)
+def annotation_statistics(pk: int) -> None:
+    statistics.compute_statistics(pk=pk)

@@ -40,7 +40,7 @@ from webapp.catalog.models import (
     PersonaVersion,
     Prompt,
 )
-from webapp.catalog.services import batches, imports, personas
+from webapp.catalog.services import batches, import_work, imports, personas
 from webapp.core.errors import Refused
 from webapp.core.models import Event
 
@@ -225,14 +225,14 @@ class Crash(BaseException):
 
 def crash_at(monkeypatch: pytest.MonkeyPatch, n: int, error: BaseException) -> None:
     """The n-th batch is written, and then the process dies before it is committed."""
-    real, count = imports._fenced_update, iter(range(1000))
+    real, count = import_work._fenced_update, iter(range(1000))
 
     def update(run: ImportRun, **values: Any) -> None:
         real(run, **values)
         if "rows_done" in values and next(count) == n - 1:
             raise error
 
-    monkeypatch.setattr(imports, "_fenced_update", update)
+    monkeypatch.setattr(import_work, "_fenced_update", update)
 
 
 @pytest.mark.parametrize("at", [1, 2, 4])
@@ -518,7 +518,7 @@ def test_the_preview_keeps_texts_and_contestants_apart(tmp_path: Path) -> None:
     ]
     run = import_file(write_jsonl(tmp_path / "rows.jsonl", several), dry_run=True)
     samples = uploads.read_samples(run.pk)
-    assert len(samples) == imports.SAMPLES
+    assert len(samples) == import_work.SAMPLES
     assert "maker" not in json.dumps(samples)
     assert [s["answer"] for s in samples] != sorted(s["answer"] for s in samples)
     assert run.report["contestants"] == {"maker-0": 3, "maker-1": 3, "maker-2": 3}

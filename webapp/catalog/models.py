@@ -116,8 +116,15 @@ class Contestant(models.Model):
 
 
 class ImportRun(models.Model):
-    """One import of a file: what was asked, how far it got, what came of it."""
+    """One import of a file: what was asked, how far it got, what came of it.
 
+    `kind` names the importer, `subject` what it imports into (an id that it knows), `options` how
+    the file is read.
+    """
+
+    kind = models.CharField(max_length=16, default="answers")
+    subject = models.PositiveBigIntegerField(null=True)
+    options = models.JSONField(default=dict)
     format = models.CharField(max_length=24)
     file_name = models.CharField(max_length=200)
     path = models.CharField(max_length=500)
@@ -144,6 +151,7 @@ class ImportRun(models.Model):
 
     class Meta:
         ordering = ["-created_at"]
+        indexes = [models.Index(fields=["kind", "subject", "-created_at"], name="import_of")]
 
 
 class Answer(models.Model):

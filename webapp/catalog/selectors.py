@@ -141,7 +141,8 @@ def as_readable(text: AnswerText) -> ReadableAnswer:
 
 
 def imports() -> QuerySet[ImportRun]:
-    return ImportRun.objects.select_related("created_by")
+    """Imports of answers; other domains show their own."""
+    return ImportRun.objects.filter(kind="answers").select_related("created_by")
 
 
 @dataclass(frozen=True)
@@ -220,5 +221,5 @@ def catalog_counts() -> dict[str, int]:
         "prompts": Prompt.objects.count(),
         "contestants": Contestant.objects.count(),
         "answers": Answer.objects.count(),
-        "imports": ImportRun.objects.filter(dry_run=False).count(),
+        "imports": imports().filter(dry_run=False).count(),
     }

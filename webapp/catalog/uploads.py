@@ -70,6 +70,12 @@ def discard(pk: int) -> None:
         path.unlink(missing_ok=True)
 
 
+def forget_check(pk: int) -> None:
+    """Delete what a check left; the upload stays."""
+    for path in (errors_path(pk), samples_path(pk)):
+        path.unlink(missing_ok=True)
+
+
 def discard_all(pk: int) -> None:
     shutil.rmtree(folder(pk), ignore_errors=True)
 
@@ -101,13 +107,13 @@ def samples_path(pk: int) -> Path:
     return folder(pk) / "samples.json"
 
 
-def write_samples(pk: int, samples: list[dict[str, str]]) -> None:
+def write_samples(pk: int, samples: list[dict[str, Any]]) -> None:
     path = samples_path(pk)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(samples, ensure_ascii=False))
 
 
-def read_samples(pk: int) -> list[dict[str, str]]:
+def read_samples(pk: int) -> list[dict[str, Any]]:
     try:
         return list(json.loads(samples_path(pk).read_text()))
     except FileNotFoundError:

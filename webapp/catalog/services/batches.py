@@ -24,6 +24,7 @@ from webapp.catalog.services.contestants import (
     get_or_create_contestants,
     given_settings,
 )
+from webapp.catalog.services.importers import Stored
 from webapp.catalog.services.personas import get_or_create_versions
 from webapp.catalog.services.prompts import PromptSpec, get_or_create_prompts
 from webapp.catalog.texts import canonical_json, excerpt, sha256, style_features
@@ -68,18 +69,6 @@ class Batch:
             self.parsed.append(parsed)
 
 
-@dataclass
-class Result:
-    """Counts of a batch, refusals in file order, rows per contestant, samples for the preview."""
-
-    added: int = 0
-    known: int = 0
-    sealed: int = 0
-    refusals: list[Refusal] = field(default_factory=list)
-    contestants: dict[str, int] = field(default_factory=dict)
-    samples: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-
-
 def batches(parsed: Iterable[Parsed]) -> Iterator[Batch]:
     batch = Batch()
     for entry in parsed:
@@ -91,7 +80,7 @@ def batches(parsed: Iterable[Parsed]) -> Iterator[Batch]:
         yield batch
 
 
-def store_batch(*, batch: Batch, run: ImportRun, scratch: Scratch | None = None) -> Result:
+def store_batch(*, batch: Batch, run: ImportRun, scratch: Scratch | None = None) -> Stored:
     """Write a batch in the caller's transaction; with a scratch (dry run) it is taken back."""
     rows = [entry for entry in batch.parsed if isinstance(entry, Prepared)]
     with transaction.atomic():
@@ -206,8 +195,10 @@ def _slot_outcome(entry: Prepared, outcome: Outcome, scratch: Scratch) -> Outcom
     return Outcome.KNOWN if same else Outcome.CONFLICT
 
 
-def _summary(batch: Batch, verdicts: dict[int, Outcome | RowError]) -> Result:
-    result = Result()
+def _summary(batch: Batch, verdicts: dict[int, Outcome | RowError]) -> Stored:
+    """Counts of a batch, refusals in file order, rows per contestant, samples for the preview."""
+    result = Stored(counts={"sealed": 0}, tallies={"contestants": {}})
+    rows = result.tallies["contestants"]
     for entry in batch.parsed:
         if isinstance(entry, Refusal):
             result.refusals.append(entry)
@@ -219,9 +210,9 @@ def _summary(batch: Batch, verdicts: dict[int, Outcome | RowError]) -> Result:
             result.refusals.append(Refusal.at(entry.row.place, verdict, entry.row.offset))
             continue
         label = entry.row.contestant.label
-        result.contestants[label] = result.contestants.get(label, 0) + 1
+        rows[label] = rows.get(label, 0) + 1
         if verdict is Outcome.SEALED:
-            result.sealed += 1
+            result.counts["sealed"] += 1
             continue
         result.added += verdict is Outcome.ADDED
         result.known += verdict is Outcome.KNOWN

@@ -1,59 +1,72 @@
-"""The life of an import: uploaded, checked, started, committed batch by batch, finished.
+"""The life of an import: uploaded, checked, started, stopped, sent again.
 
-The row of the run is the truth. A batch, its counts and `rows_done` are one transaction, so that a
-killed import goes on where the last commit left it. `heartbeat_at` is also the fence: every commit
-names the heartbeat it saw last, and a process that was taken over finds another one and stops.
+What it does batch by batch stands in `import_work`.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError, IntegrityError, OperationalError, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from webapp.catalog import uploads
 from webapp.catalog.enums import ImportState
-from webapp.catalog.formats import FORMATS
 from webapp.catalog.formats.rows import FormatError
 from webapp.catalog.models import ImportRun
-from webapp.catalog.policies import check_may_import
-from webapp.catalog.refusals import as_error_line, as_record, explain_file
-from webapp.catalog.scratch import Scratch
-from webapp.catalog.services.batches import Batch, Result, batches, store_batch
-from webapp.catalog.services.checks import import_limits
+from webapp.catalog.refusals import explain_file
+from webapp.catalog.services.answers_import import AnswersImporter
+from webapp.catalog.services.import_work import STALE
+from webapp.catalog.services.import_work import run_import as run_import  # for its callers
+from webapp.catalog.services.importers import importer_of, register
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.jobs import enqueue
 
-STALE = timedelta(seconds=30)  # no commit for so long: the process is gone
 UPLOADS_KEPT = timedelta(days=7)  # uploads that nobody starts
-SAMPLES, FIRST_REFUSALS, CONTESTANTS = 6, 20, 1000
 CHECK = "check:"  # the key of an import says from which check it was started
-Progress = Callable[[ImportRun], None]
+ANSWERS = AnswersImporter.kind
+ZERO: dict[str, Any] = {
+    "rows_done": 0,
+    "bytes_done": 0,
+    "added": 0,
+    "known": 0,
+    "refused": 0,
+    "report": {},
+    "message": "",
+    "heartbeat_at": None,
+}
 
-
-class TakenOverError(Exception):
-    """Another process goes on with this run, or it was cancelled."""
+register(AnswersImporter())
 
 
 # Making runs
 
 
 def receive_upload(
-    *, actor: Any, name: str, chunks: Iterable[bytes], format: str = "", key: str
+    *,
+    actor: Any,
+    name: str,
+    chunks: Iterable[bytes],
+    format: str = "",
+    key: str,
+    kind: str = ANSWERS,
+    subject: int | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> ImportRun:
     """Keep an upload and check it in the background. The same `key` gives the same run."""
-    check_may_import(actor)
+    importer = importer_of(kind)
+    importer.check_actor(actor, subject)
     run, created = _make_once(
         key=key,
+        kind=kind,
+        subject=subject,
+        options=dict(options or {}),
         format=format,
         file_name=uploads.clean_name(name),
         dry_run=True,
@@ -63,7 +76,7 @@ def receive_upload(
         return run
     try:
         path, size, digest = uploads.save_upload(run.pk, chunks)
-        chosen = uploads.choose_format(path, format)
+        chosen = importer.accept(path, format)
     except FormatError as error:
         uploads.discard_all(run.pk)
         run.delete()
@@ -80,13 +93,16 @@ def receive_upload(
 
 def start_import(*, actor: Any, check: ImportRun) -> ImportRun:
     """Import the file of a finished check. Pressing twice starts once."""
-    check_may_import(actor)
+    importer_of(check.kind).check_actor(actor, check.subject)
     with transaction.atomic():
         check = ImportRun.objects.select_for_update().get(pk=check.pk)
         if not check.dry_run or check.state != ImportState.DONE:
             raise Refused(_("Only a file that was checked can be imported."), code="state")
         run, created = _make_once(
             key=f"{CHECK}{check.pk}",
+            kind=check.kind,
+            subject=check.subject,
+            options=check.options,
             format=check.format,
             file_name=check.file_name,
             path=check.path,
@@ -102,18 +118,51 @@ def start_import(*, actor: Any, check: ImportRun) -> ImportRun:
     return run
 
 
-def open_run(*, path: Path, format: str = "", user: Any = None, dry_run: bool = False) -> ImportRun:
+def recheck_import(
+    *, actor: Any, run: ImportRun, format: str, options: Mapping[str, Any]
+) -> ImportRun:
+    """Check an upload again, read in another way. Refused once an import was started from it."""
+    importer_of(run.kind).check_actor(actor, run.subject)
+    checkable = [ImportState.DONE, ImportState.FAILED]
+    with transaction.atomic():
+        row = ImportRun.objects.select_for_update().get(pk=run.pk)
+        started = ImportRun.objects.filter(key=f"{CHECK}{row.pk}").exists()
+        if not row.dry_run or row.state not in checkable or started:
+            raise Refused(_("This file cannot be checked again."), code="state")
+        uploads.forget_check(row.pk)
+        values = {**ZERO, "format": format, "options": dict(options), "state": ImportState.RUNNING}
+        ImportRun.objects.filter(pk=row.pk).update(**values)
+        audit.record(actor=actor, action="recheck", obj=row, format=format, options=dict(options))
+        enqueue("run_import", row.pk)
+    row.refresh_from_db()
+    return row
+
+
+def open_run(
+    *,
+    path: Path,
+    format: str = "",
+    user: Any = None,
+    dry_run: bool = False,
+    kind: str = ANSWERS,
+    subject: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> ImportRun:
     """A run for a file on this machine: an interrupted one of the same file, or a new one."""
-    check_may_import(user)
-    chosen = uploads.choose_format(path, format)
+    importer = importer_of(kind)
+    importer.check_actor(user, subject)
     said: dict[str, Any] = {
-        "format": chosen,
+        "kind": kind,
+        "subject": subject,
+        "options": dict(options or {}),
         "path": str(path.resolve()),
         "sha256": uploads.file_sha256(path),
         "dry_run": dry_run,
         "created_by": user,
     }
-    for run in ImportRun.objects.filter(state=ImportState.RUNNING, **said):
+    chosen = importer.accept(path, format)
+    told = {"format": chosen} if chosen else {}  # else the job tells it
+    for run in ImportRun.objects.filter(state=ImportState.RUNNING, **said, **told):
         with uploads.alive(run.pk) as free:
             if free:
                 return run
@@ -123,6 +172,7 @@ def open_run(*, path: Path, format: str = "", user: Any = None, dry_run: bool = 
             size=path.stat().st_size,
             state=ImportState.RUNNING,
             heartbeat_at=timezone.now(),
+            format=chosen,
             **said,
         )
         if not dry_run:
@@ -144,170 +194,12 @@ def _make_once(*, key: str, **values: Any) -> tuple[ImportRun, bool]:
         return ImportRun.objects.get(key=key), False
 
 
-# Doing the work
-
-
-def run_import(
-    *, pk: int, take_over: bool = False, progress: Progress | None = None
-) -> ImportRun | None:
-    """Work on a run until it is done. None where another process has it; harmless to call twice."""
-    with uploads.alive(pk) as free:
-        run = _claim(pk, take_over) if free else None
-        if run is None:
-            return None
-        try:
-            _process(run, progress)
-            _finish(run)
-        except TakenOverError:
-            pass
-        except (FormatError, FileNotFoundError) as error:
-            _fail(run, error if isinstance(error, FormatError) else FormatError("gone"))
-        except DatabaseError:
-            raise  # what is not committed is done again
-        except Exception:
-            _fail(run, FormatError("unexpected"))
-            raise
-    run.refresh_from_db()
-    return run
-
-
-def _claim(pk: int, take_over: bool) -> ImportRun | None:
-    """Compare and set: one process gets the run, unless the one that had it fell silent."""
-    now = timezone.now()
-    free = Q() if take_over else Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - STALE)
-    mine = ImportRun.objects.filter(free, pk=pk, state=ImportState.RUNNING)
-    if not mine.update(heartbeat_at=now):
-        return None
-    run = ImportRun.objects.select_related("created_by").get(pk=pk)
-    if run.dry_run:  # a dry run remembers the rows before, so it begins anew
-        run.rows_done = run.bytes_done = run.added = run.known = run.refused = 0
-        run.report = {}
-    return run
-
-
-def _process(run: ImportRun, progress: Progress | None) -> None:
-    path = Path(run.path)
-    if uploads.file_sha256(path) != run.sha256:
-        raise FormatError("changed")
-    scratch = Scratch(uploads.folder(run.pk) / "scratch") if run.dry_run else nullcontext(None)
-    samples: list[tuple[str, dict[str, str]]] = []
-    with path.open("rb") as stream, scratch as notes:
-        parsed = FORMATS[run.format](stream, limits=import_limits(), skip=run.rows_done)
-        for batch in batches(parsed):
-            result = _commit(run, batch, notes)
-            if run.dry_run:
-                samples = _choose_samples(samples + result.samples)
-            if progress is not None:
-                progress(run)
-    if run.dry_run:
-        _keep_samples(run, samples)
-
-
-def _commit(run: ImportRun, batch: Batch, scratch: Scratch | None) -> Result:
-    """A batch in one transaction; tried again where the database ended a deadlock."""
-    for attempt in range(3):
-        try:
-            with transaction.atomic():
-                result = store_batch(batch=batch, run=run, scratch=scratch)
-                values = _advanced(run, batch, result)
-                _fenced_update(run, **values)
-            break
-        except OperationalError:
-            if attempt == 2 or scratch is not None:
-                raise
-    for name, value in values.items():
-        setattr(run, name, value)
-    return result
-
-
-def _advanced(run: ImportRun, batch: Batch, result: Result) -> dict[str, Any]:
-    """The run after this batch; the error file is written up to the same point."""
-    lines = [as_error_line(refusal, run.file_name) for refusal in result.refusals]
-    size = uploads.ErrorFile(run.pk).append(lines, run.report.get("error_bytes", 0))
-    return {
-        "rows_done": run.rows_done + len(batch.parsed),
-        "bytes_done": min(batch.offset, run.size),
-        "added": run.added + result.added,
-        "known": run.known + result.known,
-        "refused": run.refused + len(result.refusals),
-        "report": _merged_report(run.report, result, size),
-        "heartbeat_at": timezone.now(),
-    }
-
-
-def _merged_report(report: dict[str, Any], result: Result, error_bytes: int) -> dict[str, Any]:
-    rows = dict(report.get("contestants", {}))
-    for label, count in result.contestants.items():
-        if label in rows or len(rows) < CONTESTANTS:
-            rows[label] = rows.get(label, 0) + count
-    codes = dict(report.get("codes", {}))
-    for refusal in result.refusals:
-        codes[refusal.code] = codes.get(refusal.code, 0) + 1
-    refusals = [*report.get("refusals", ()), *map(as_record, result.refusals)]
-    return {
-        **report,
-        "sealed": report.get("sealed", 0) + result.sealed,
-        "contestants": rows,
-        "codes": codes,
-        "refusals": refusals[:FIRST_REFUSALS],
-        "error_bytes": error_bytes,
-    }
-
-
-def _fenced_update(run: ImportRun, **values: Any) -> None:
-    """Change the run only while it is ours; otherwise undo the transaction."""
-    mine = ImportRun.objects.filter(
-        pk=run.pk, state=ImportState.RUNNING, heartbeat_at=run.heartbeat_at
-    )
-    if not mine.update(**values):
-        raise TakenOverError
-
-
-def _choose_samples(
-    samples: list[tuple[str, dict[str, str]]],
-) -> list[tuple[str, dict[str, str]]]:
-    """A few rows by the hash of their text, which tells nothing about their order in the file."""
-    return heapq.nsmallest(SAMPLES, samples, key=lambda sample: sample[0])
-
-
-def _keep_samples(run: ImportRun, samples: list[tuple[str, dict[str, str]]]) -> None:
-    """Where the file has one contestant only, an answer beside its name would tell its maker."""
-    several = len(run.report.get("contestants", {})) > 1
-    shown = [s if several else {**s, "answer": ""} for _digest, s in samples]
-    uploads.write_samples(run.pk, shown)
-
-
-def _finish(run: ImportRun) -> None:
-    with transaction.atomic():
-        _fenced_update(run, state=ImportState.DONE, bytes_done=run.size)
-        if not run.dry_run:
-            audit.record(
-                actor=run.created_by,
-                action="import_done",
-                obj=run,
-                added=run.added,
-                known=run.known,
-                sealed=run.report.get("sealed", 0),
-                refused=run.refused,
-            )
-    if not run.dry_run and "check" in run.report:
-        uploads.discard(run.report["check"])
-
-
-def _fail(run: ImportRun, error: FormatError) -> None:
-    """Kept with its code, so that the page can say it in the reader's language."""
-    report = {**run.report, "failure": {"code": error.code, "params": error.params}}
-    ImportRun.objects.filter(pk=run.pk, state=ImportState.RUNNING).update(
-        state=ImportState.FAILED, message=explain_file(error)[:300], report=report
-    )
-
-
 # Stopping, going on, repairing
 
 
 def cancel_import(*, actor: Any, run: ImportRun) -> None:
     """Stop a run after the batch in work, or drop a checked upload. What was imported stays."""
-    check_may_import(actor)
+    importer_of(run.kind).check_actor(actor, run.subject)
     stoppable = Q(state__in=[ImportState.UPLOADED, ImportState.RUNNING]) | Q(
         state__in=[ImportState.DONE, ImportState.FAILED], dry_run=True
     )
@@ -334,7 +226,7 @@ def _checks_in_use() -> set[str]:
 
 def resume_import(*, actor: Any, run: ImportRun) -> None:
     """Go on with a failed or cancelled import where it stopped; its failure is forgotten."""
-    check_may_import(actor)
+    importer_of(run.kind).check_actor(actor, run.subject)
     with transaction.atomic():
         run = ImportRun.objects.select_for_update().get(pk=run.pk)
         if run.state in (ImportState.FAILED, ImportState.CANCELLED):

@@ -16,7 +16,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from webapp.accounts.access import admin_only
 from webapp.catalog import selectors, uploads
 from webapp.catalog.forms import UploadForm
-from webapp.catalog.models import ImportRun
 from webapp.catalog.services import imports as services
 from webapp.core.errors import InvalidInput
 
@@ -97,14 +96,16 @@ def _context(pk: int) -> dict[str, Any]:
 @admin_only
 @require_POST
 def start(request: HttpRequest, pk: int) -> HttpResponse:
-    run = services.start_import(actor=request.user, check=get_object_or_404(ImportRun, pk=pk))
+    run = services.start_import(
+        actor=request.user, check=get_object_or_404(selectors.imports(), pk=pk)
+    )
     return redirect("catalog:import_run", pk=run.pk)
 
 
 @admin_only
 @require_POST
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
-    services.cancel_import(actor=request.user, run=get_object_or_404(ImportRun, pk=pk))
+    services.cancel_import(actor=request.user, run=get_object_or_404(selectors.imports(), pk=pk))
     messages.success(request, _("The import is cancelled."))
     return redirect("catalog:import_run", pk=pk)
 
@@ -112,7 +113,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @admin_only
 @require_POST
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
-    services.resume_import(actor=request.user, run=get_object_or_404(ImportRun, pk=pk))
+    services.resume_import(actor=request.user, run=get_object_or_404(selectors.imports(), pk=pk))
     return redirect("catalog:import_run", pk=pk)
 
 
@@ -121,7 +122,7 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def errors(request: HttpRequest, pk: int) -> HttpResponse:
     """The refused rows as JSON Lines."""
-    run = get_object_or_404(ImportRun, pk=pk)
+    run = get_object_or_404(selectors.imports(), pk=pk)
     path = uploads.errors_path(run.pk)
     if not path.exists():
         raise Http404

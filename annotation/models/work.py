@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 
 from annotation.enums import LeaseState, SkipReason
 from annotation.models.items import Item
@@ -80,7 +81,9 @@ class Label(models.Model):
     first_left = models.BooleanField()
     late = models.BooleanField(default=False)
     source = models.CharField(max_length=8, default="web")  # web, api, import
-    at = models.DateTimeField(auto_now_add=True)
+    # What the file of an import said that has no column here, e.g. the number of its guidelines.
+    imported = models.JSONField(null=True)
+    at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["lease", "revision"], name="label_revision")]

@@ -2,14 +2,15 @@
 
 Items that share a prompt or a persona hang together (a component of the graph whose nodes are
 prompts and personas); a component goes to one split as a whole. The largest come first, each to the
-split that lacks most, so that the shares are met as closely as whole components allow. The same
-items and seed give the same splits.
+split that lacks most, so that the shares are met as closely as whole components allow; no split is
+empty where there are components enough. The same items and seed give the same splits.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from annotation.exports.options import MISSED
@@ -65,7 +66,22 @@ def assign(sizes: Sizes, shares: Mapping[str, int], seed: int) -> dict[int, str]
         name = max(lacking, key=lambda split: lacking[split]) if sizes.rows[root] else default
         found[root] = name
         lacking[name] -= sizes.rows[root]
+    _fill_empty(found, sizes, order, shares)
     return found
+
+
+def _fill_empty(
+    found: dict[int, str], sizes: Sizes, order: Sequence[int], shares: Mapping[str, int]
+) -> None:
+    """A split that was asked for and got nothing takes the smallest component of the fullest."""
+    for empty in shares:
+        filled = Counter(dict.fromkeys(shares, 0))
+        for root in order:
+            filled[found[root]] += bool(sizes.rows[root])
+        name, components = filled.most_common(1)[0]
+        if filled[empty] or components < 2:
+            continue
+        found[next(r for r in reversed(order) if found[r] == name and sizes.rows[r])] = empty
 
 
 def _draw(seed: int, key: int) -> str:

@@ -19,8 +19,8 @@ def folder(pk: int) -> Path:
 
 def fresh_work_folder(pk: int) -> Path:
     """Empty: what a process that died left behind is deleted."""
+    discard(pk)
     path = folder(pk) / "work"
-    shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
     return path
 

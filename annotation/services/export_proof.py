@@ -96,7 +96,7 @@ def _read_back(path: Path) -> Iterator[str]:
             try:
                 if item.bad:
                     raise item.bad
-                value = palate_csv.from_cells(item.value) if records.is_table else item.value
+                value = palate_csv.from_cells(item.value) if records.columns else item.value
                 list(palate_pairs.pairs(replace(item, value=value), reading))
             except RowError as bad:
                 yield f"{bad.code} {bad.field}".strip()

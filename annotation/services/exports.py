@@ -25,6 +25,7 @@ from annotation.enums import JobState
 from annotation.exports import columns as column_words
 from annotation.exports.options import OptionError, Options, parse
 from annotation.models import ExportRun, Item, Project
+from annotation.selectors.export_runs import KEPT
 from annotation.services import export_files as files
 from annotation.services.export_plan import Plan, described, make_plan
 from annotation.services.export_proof import prove_files
@@ -34,7 +35,6 @@ from webapp.core.errors import InvalidInput, Refused
 from webapp.core.jobs import enqueue
 
 STALE = timedelta(seconds=30)  # no sign of life for so long: the process is gone
-KEPT = timedelta(days=7)
 BEAT_S = 1.0  # at most so often
 Progress = Callable[[ExportRun], None]
 

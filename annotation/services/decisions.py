@@ -12,13 +12,14 @@ from django.utils import timezone
 from annotation.enums import (
     AdjudicationState,
     Axis,
+    DecisionSource,
     ItemFlag,
     ItemState,
     LeaseState,
     Verdict,
 )
 from annotation.models import Decision, Item, Lease, Project
-from annotation.overlap import Action, Outcome, next_step
+from annotation.overlap import Action, Outcome, Step, next_step
 from annotation.posterior import Voter, item_posterior
 from annotation.services.queue import ready_items
 
@@ -43,22 +44,32 @@ def settle_locked(item: Item, newest_n: int | None = None) -> None:
 
     `newest_n`: the highest number of its decisions, where it is known.
     """
-    if item.state not in SETTLED_BY_LABELS or is_adjudicated(item) or in_adjudication(item):
+    if is_closed_to_labels(item):
         return
     leases = counted_labels(item)
-    project = item.project
-    step = next_step(
-        [verdicts_of(lease) for lease in leases],
-        project.axes,
-        item.target,
-        max(project.max_overlap, item.target),
-    )
+    step = step_of(item, leases)
     if step.action in (Action.WAIT, Action.RAISE):
         _reopen(item, more=step.action == Action.RAISE)
         return
     made = _decisions(item, step.outcomes, leases, newest_n)
     state = ItemState.DONE if step.action == Action.SETTLE else ItemState.DISPUTED
     _move(item, state, **_pointers(made))
+
+
+def is_closed_to_labels(item: Item) -> bool:
+    """Whether labels decide nothing about an item any more, or not now."""
+    return item.state not in SETTLED_BY_LABELS or is_adjudicated(item) or in_adjudication(item)
+
+
+def step_of(item: Item, leases: Sequence[Lease]) -> Step:
+    """What comes next for an item with these counted labels."""
+    project = item.project
+    return next_step(
+        [verdicts_of(lease) for lease in leases],
+        project.axes,
+        item.target,
+        max(project.max_overlap, item.target),
+    )
 
 
 def settle_ready(*, pk: int, limit: int = 2000) -> int:
@@ -80,9 +91,15 @@ def verdicts_of(lease: Lease) -> dict[str, str]:
 
 
 def is_adjudicated(item: Item) -> bool:
-    """Whether a person decided an axis, be it that he left it unresolved."""
+    """Whether a person decided an axis, be it that he left it unresolved.
+
+    Who decided in another project is not said by an import.
+    """
     held = (item.quality_decision, item.personalization_decision)
-    return any(d is not None and d.decided_by_id is not None for d in held)
+    return any(
+        d is not None and (d.decided_by_id is not None or d.source == DecisionSource.ADJUDICATED)
+        for d in held
+    )
 
 
 def in_adjudication(item: Item) -> bool:
@@ -145,6 +162,19 @@ def _decisions(
     **columns: Any,
 ) -> dict[str, Decision]:
     """A decision per axis: the one that holds where it says the same, else a new row."""
+    made = drafted_decisions(item, outcomes, leases, newest_n, **columns)
+    Decision.objects.bulk_create([row for row in made.values() if row.pk is None])
+    return made
+
+
+def drafted_decisions(
+    item: Item,
+    outcomes: Mapping[str, Outcome],
+    leases: Sequence[Lease],
+    newest_n: int | None,
+    **columns: Any,
+) -> dict[str, Decision]:
+    """The same; new rows are not written yet."""
     made: dict[str, Decision] = {}
     for axis, found in outcomes.items():
         held = getattr(item, f"{axis}_decision")
@@ -165,7 +195,6 @@ def _decisions(
             labels=len(leases),
             **columns,
         )
-    Decision.objects.bulk_create([row for row in made.values() if row.pk is None])
     return made
 
 

@@ -101,7 +101,8 @@ def _add_chunk(
 ) -> list[Added]:
     digests = [content_sha256(draft) for draft in drafts]
     known = _known(project, digests)
-    fresh = {d: draft for d, draft in zip(digests, drafts, strict=True) if d not in known}
+    first_of = dict(zip(reversed(digests), reversed(drafts), strict=True))  # the first one counts
+    fresh = {d: first_of[d] for d in dict.fromkeys(digests) if d not in known}
     flags = {digest: flags_of(draft.first, draft.second) for digest, draft in fresh.items()}
     Item.objects.bulk_create(
         [

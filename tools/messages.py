@@ -19,7 +19,7 @@ from babel.messages.pofile import read_po, write_po
 from django.utils.translation.template import templatize
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("webapp", "annotation", "arena", "workers")
+SOURCES = ("webapp", "annotation", "arena", "training", "workers")
 LOCALES = ("zh_Hans",)
 KEYWORDS: dict[str, tuple[int, ...] | None] = {
     "_": None,

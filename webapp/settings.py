@@ -294,7 +294,6 @@ CELERY_TASK_ROUTES = {
     "workers.repair_imports": {"queue": "repair"},
     "workers.repair_annotation": {"queue": "repair"},
     "workers.freeze_dataset": {"queue": "default"},
-    "workers.import_records": {"queue": "default"},
     "workers.repair_training": {"queue": "repair"},
     "workers.annotation_statistics": {"queue": "default"},
     "workers.settle_ready": {"queue": "default"},

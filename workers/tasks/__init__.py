@@ -1,5 +1,5 @@
 """All tasks. Importing the package registers them."""
 
-from workers.tasks import annotation, arena, imports
+from workers.tasks import annotation, arena, imports, training
 
-__all__ = ["annotation", "arena", "imports"]
+__all__ = ["annotation", "arena", "imports", "training"]

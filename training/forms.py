@@ -1,0 +1,1 @@
+"""Forms of training. They translate; the rules stand in the services."""

@@ -1,0 +1,78 @@
+"""What the state of a dataset allows and who may: `check_x` raises the reason, `may_x` answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from training.enums import TRANSITIONS, DatasetState, Split
+from training.models import BaselineEvaluation, Dataset
+from webapp.accounts.policies import check_admin
+from webapp.core.errors import PalateError, Refused
+
+
+def check_manage(actor: Any) -> None:
+    """Raise unless this user manages datasets. `None` is the operator at the command line."""
+    if actor is not None:
+        check_admin(actor)
+
+
+def check_move(dataset: Dataset, to: str) -> None:
+    """Raise unless the life cycle allows the move."""
+    if to not in TRANSITIONS[dataset.state]:
+        raise Refused(
+            _("A dataset that is %(state)s cannot become %(to)s.")
+            % {"state": dataset.get_state_display(), "to": DatasetState(to).label},
+            code="illegal_move",
+        )
+
+
+def may_move(dataset: Dataset, to: str) -> bool:
+    return to in TRANSITIONS[dataset.state]
+
+
+def check_frozen(dataset: Dataset) -> None:
+    """Raise unless the dataset has rows that may be used."""
+    if dataset.state != DatasetState.FROZEN:
+        raise Refused(_("Freeze the dataset first."), code="not_frozen")
+
+
+def check_may_start_grpo(base: str, dataset: Dataset, base_sha256: str = "") -> None:
+    """Raise unless this base model was evaluated on the gate split of the dataset (F18, H12).
+
+    Reinforcement learning without a floor swings and crashes: what the base can do is measured
+    first, on the rows that the gate will use.
+    """
+    check_frozen(dataset)
+    digest = dataset.split_sha256.get(Split.GATE)
+    if not digest:
+        raise Refused(
+            _("“%(name)s” has no gate split, so nothing can be compared with it.")
+            % {"name": dataset.name},
+            code="no_gate_split",
+        )
+    rows = BaselineEvaluation.objects.filter(base=base, split_sha256=digest)
+    if base_sha256:
+        rows = rows.filter(base_sha256=base_sha256)
+    newest = rows.order_by("-pk").first()
+    if newest is None:
+        raise Refused(
+            _("“%(base)s” has no baseline evaluation on the gate split of “%(name)s” yet.")
+            % {"base": base, "name": dataset.name},
+            code="no_baseline",
+        )
+    if not newest.passed:
+        raise Refused(
+            _("“%(base)s” did not pass its baseline evaluation on “%(name)s”.")
+            % {"base": base, "name": dataset.name},
+            code="baseline_failed",
+        )
+
+
+def may_start_grpo(base: str, dataset: Dataset, base_sha256: str = "") -> bool:
+    try:
+        check_may_start_grpo(base, dataset, base_sha256)
+    except PalateError:
+        return False
+    return True

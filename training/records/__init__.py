@@ -1,0 +1,1 @@
+"""Imported records: pure parsers from a byte stream to rows and refusals."""

@@ -1,0 +1,88 @@
+"""The sentences behind codes: filters that do not fit, freezes that were refused, rows left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.translation import gettext_lazy as _
+
+from training.filters import FilterError
+
+FILTERS: dict[str, Any] = {
+    "unknown": _("There is no such setting."),
+    "choice": _("Choose one of the values that are offered."),
+    "source": _("%(source)s is no source of this kind of dataset. Possible: %(allowed)s."),
+    "percentage": _("Give a whole number from 0 to 100."),
+    "shares": _("The shares of the splits add up to %(sum)s %%; they must add up to 100 %%."),
+    "train_only": _("What a program wrote measures nothing: all rows must be for training."),
+}
+
+FREEZES: dict[str, Any] = {
+    "empty": _("No row fits the filter."),
+    "clash": _(
+        "%(count)s rows hang together with others in such a way that their prompt and their "
+        "persona would be in different splits. Allow leaving such rows out, or choose others."
+    ),
+    "empty_split": _(
+        "The split “%(split)s” would stay empty: there are %(prompts)s prompts and %(personas)s "
+        "personas, and what belongs to a split already stays there. Take more rows or set its "
+        "share to 0."
+    ),
+    "one_directional": _(
+        "The pairs teach a style, not what a person wants. In %(more)s of %(differing)s training "
+        "pairs the better answer has more of “%(feature)s” (%(percent)s %%); between %(low)s %% "
+        "and %(high)s %% are needed. Add the opposite direction."
+    ),
+    "restless": _(
+        "What the rows belong to kept changing while they were frozen. Try again when no other "
+        "dataset is being frozen."
+    ),
+    "leak": _("Rows of the split “%(split)s” belong to “%(other)s” already."),
+    "unexpected": _("Something unexpected happened. The log says more; try again."),
+}
+
+LEFT_OUT: dict[str, Any] = {
+    "holdout": _("prompt or persona is held out for rounds"),
+    "sealed": _("a sealed round still asks this prompt"),
+    "withdrawn": _("consent was withdrawn"),
+    "erased": _("a text was erased"),
+    "rejected": _("a reviewer rejected it"),
+    "synthetic": _("synthetic, not asked for"),
+    "simulated": _("simulated, not asked for"),
+    "undecided": _("not decided"),
+    "decided": _("decided in another way"),
+    "not_bad": _("at least one answer is not bad"),
+    "tie": _("a tie"),
+    "both_bad": _("both answers are bad"),
+    "posterior": _("not sure enough"),
+    "votes": _("too few votes"),
+    "masked": _("screening masked a part"),
+    "same_text": _("both answers are the same"),
+    "no_persona": _("no persona"),
+    "language": _("another language"),
+    "category": _("another category"),
+    "stratum": _("another stratum"),
+    "duplicate": _("the same row again"),
+    "between": _("prompt and persona are in different splits"),
+    "evaluation": _("synthetic, but in a split for evaluation"),
+    "partner": _("the other direction of the pair is missing"),
+}
+
+FEATURES: dict[str, Any] = {
+    "characters": _("length"),
+    "lists": _("lists"),
+    "questions": _("questions"),
+}
+
+
+def explain_filter(error: FilterError) -> str:
+    return str(FILTERS[error.code]) % error.params
+
+
+def explain_freeze(refusal: Mapping[str, Any]) -> str:
+    """A kept refusal in the reader's language."""
+    params = dict(refusal.get("params", {}))
+    if "feature" in params:
+        params["feature"] = str(FEATURES.get(params["feature"], params["feature"]))
+    return str(FREEZES.get(refusal["code"], FREEZES["unexpected"])) % params

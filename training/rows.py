@@ -1,0 +1,102 @@
+"""The rows of each kind: their columns, types and canonical text. Pure.
+
+Columns are never null, so that no reader types one as null. Types are "string", "int64",
+"float64", "bool", "messages" (list of {role, content}) and "trace" (messages with tool calls).
+A row is stored as canonical JSON of its own columns and named by the SHA-256 of that text; an
+export adds `id` (that hash) and `stratum`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from webapp.catalog.texts import canonical_json, sha256
+
+FORMAT = 1  # count up when the same content comes to be written otherwise
+ABOUT = {
+    "persona": "string",  # the summary; "" for none
+    "persona_id": "string",  # the pseudonym
+    "language": "string",
+    "category": "string",
+    "source": "string",  # annotation, arena, import
+    "synthetic": "bool",  # a program wrote part of it
+}
+PAIR = {
+    "prompt": "messages",
+    "chosen": "messages",
+    "rejected": "messages",
+    "axis": "string",
+    "decided": "string",  # unanimous, majority, adjudicated, synthetic; votes
+    "posterior": "float64",  # of the verdict
+    "judgements": "int64",  # labels or votes
+    "agreeing": "int64",  # of them, for the chosen answer
+    "owner_votes": "int64",  # of them, by the person behind the persona
+    "simulated": "bool",  # a program judged
+    "pair": "string",  # shared by the two directions of a counterfactual
+}
+COLUMNS: dict[str, dict[str, str]] = {
+    "instructions": {"prompt": "messages", "completion": "messages", **ABOUT},
+    "tool_traces": {"messages": "trace", "tools": "string", **ABOUT},
+    "preferences": {**PAIR, **ABOUT},
+    "counterfactuals": {**PAIR, **ABOUT},
+    "counterexamples": {
+        "prompt": "messages",
+        "completion": "messages",  # the bad answer
+        "label": "bool",  # always false: TRL's unpaired format
+        "reason": "string",
+        "better": "messages",  # what would have been right; may be empty
+        **ABOUT,
+    },
+}
+
+
+def columns(kind: str) -> dict[str, str]:
+    """The columns of the exported files of a kind."""
+    return {"id": "string", **COLUMNS[kind], "stratum": "string"}
+
+
+def text_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str]:
+    """The canonical text of a row and its hash. Raises KeyError where a column lacks."""
+    line = canonical_json({name: row[name] for name in COLUMNS[kind]})
+    return line, sha256(f"{FORMAT}\n{kind}\n{line}")
+
+
+def said(text: str) -> list[dict[str, str]]:
+    """One turn of the assistant."""
+    return [{"role": "assistant", "content": text}]
+
+
+def spoken(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The contents of turns as one text, for lengths and style."""
+    return "\n".join(str(turn["content"]) for turn in messages if turn["content"])
+
+
+def arrow_schema(kind: str) -> Any:
+    """The schema of pyarrow: explicit, so that empty columns keep their types."""
+    import pyarrow as pa
+
+    plain = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "float64": pa.float64(),
+        "bool": pa.bool_(),
+    }
+    function = pa.struct([("name", pa.string()), ("arguments", pa.string())])
+    call = pa.struct([("id", pa.string()), ("type", pa.string()), ("function", function)])
+    message = [("role", pa.string()), ("content", pa.string())]
+    lists = {
+        "messages": pa.list_(pa.struct(message)),
+        "trace": pa.list_(
+            pa.struct(
+                [
+                    *message,
+                    ("name", pa.string()),
+                    ("tool_call_id", pa.string()),
+                    ("tool_calls", pa.list_(call)),
+                ]
+            )
+        ),
+    }
+    types = {**plain, **lists}
+    return pa.schema([(name, types[of]) for name, of in columns(kind).items()])

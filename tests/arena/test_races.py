@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http.cookies import SimpleCookie
-from threading import Barrier
-from typing import Any
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
@@ -25,33 +21,16 @@ from tests.arena.factories import (
     open_round,
 )
 from tests.conftest import PASSWORD
+from tests.threads import at_once
 from webapp.accounts import services as accounts
 from webapp.accounts.models import User
 from webapp.core import audit
-from webapp.core.errors import PalateError
 
 pytestmark = [pytest.mark.postgres, pytest.mark.django_db(transaction=True)]
 
 
 def test_it_really_is_postgresql() -> None:
     assert connection.vendor == "postgresql"
-
-
-def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
-    """Run the calls in threads of their own, all starting together; refusals are results too."""
-    barrier = Barrier(len(calls))
-
-    def run(call: Callable[[], Any]) -> Any:
-        barrier.wait(timeout=30)
-        try:
-            return call()
-        except PalateError as error:
-            return error
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
 
 
 def vote_until_done(rater: User, round_: Round) -> int:

@@ -5,6 +5,7 @@ Services lock in one order (ARCHITECTURE.md, Locking), so this is rare; it is th
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from django.db import OperationalError, connection
 
+log = logging.getLogger(__name__)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -38,6 +40,7 @@ def retry_deadlocks(service: Callable[P, R]) -> Callable[P, R]:
             except OperationalError as error:
                 if getattr(error.__cause__, "sqlstate", None) not in AGAIN:
                     raise
+                log.warning("deadlock, trying again", extra={"service": service.__qualname__})
             time.sleep(random.uniform(0, PAUSE * attempt))  # noqa: S311 - so that they part ways
         return service(*args, **kwargs)
 

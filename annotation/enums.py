@@ -176,6 +176,20 @@ class ReviewState(models.TextChoices):
     REJECTED = "rejected", _("rejected")
 
 
+class WebhookEvent(models.TextChoices):
+    """What a webhook may be told about. TEST is sent by a manager's button and never chosen."""
+
+    LABEL_SUBMITTED = "label.submitted", _("a label was submitted or changed")
+    LABEL_WITHDRAWN = "label.withdrawn", _("a label was taken back")
+    ITEM_SETTLED = "item.settled", _("an item was settled")
+    ITEM_DISPUTED = "item.disputed", _("an item is disputed")
+    PROJECT_STATE = "project.state", _("the project was opened, paused or closed")
+    IMPORT_FINISHED = "import.finished", _("an import ended")
+    EXPORT_FINISHED = "export.finished", _("an export ended")
+    APPEAL_RAISED = "appeal.raised", _("an annotator raised an appeal")
+    TEST = "test", _("a test")
+
+
 class DeliveryState(models.TextChoices):
     WAITING = "waiting", _("waiting")
     DELIVERED = "delivered", _("delivered")

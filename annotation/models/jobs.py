@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from annotation.enums import DeliveryState, JobState, ReviewState, RewriterKind
@@ -85,13 +86,23 @@ class Rewrite(models.Model):
 
 
 class Webhook(models.Model):
-    """An address that is told about events. Its signing secret is derived, never stored."""
+    """An address that is told about events. Its signing secret is derived, never stored.
+
+    `wait_until`: nobody sends to it before, be it that a job is at it or that it failed. After
+    `failing_since` no delivery succeeded; `off_reason` says why it was switched off by itself.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="webhooks")
     public_id = models.CharField(max_length=32, unique=True, default=public_id)
     url = models.URLField(_("address"), max_length=500)
     events = models.JSONField(default=list)
     active = models.BooleanField(default=True)
+    secret_version = models.PositiveSmallIntegerField(default=1)
+    failures = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True)
+    wait_until = models.DateTimeField(null=True)
+    off_reason = models.CharField(max_length=300, blank=True)
+    deleted_at = models.DateTimeField(null=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
@@ -102,7 +113,10 @@ class Webhook(models.Model):
 
 
 class Delivery(models.Model):
-    """One event on its way to a webhook."""
+    """One event on its way to a webhook, given up a day after `queued_at`.
+
+    `last_error` is a code of webapp.core.outbound.
+    """
 
     webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="deliveries")
     public_id = models.CharField(max_length=32, unique=True, default=public_id)
@@ -115,6 +129,7 @@ class Delivery(models.Model):
     next_at = models.DateTimeField(null=True)
     last_status = models.PositiveSmallIntegerField(null=True)
     last_error = models.CharField(max_length=300, blank=True)
+    queued_at = models.DateTimeField(default=timezone.now)
     created_at = models.DateTimeField(auto_now_add=True)
     delivered_at = models.DateTimeField(null=True)
 
@@ -122,6 +137,9 @@ class Delivery(models.Model):
         ordering = ["-pk"]
         indexes = [
             models.Index(
-                fields=["next_at"], name="delivery_due", condition=models.Q(state="waiting")
-            )
+                fields=["webhook", "next_at"],
+                name="delivery_due_of_webhook",
+                condition=models.Q(state="waiting"),
+            ),
+            models.Index(fields=["webhook", "-id"], name="delivery_newest"),
         ]

@@ -6,7 +6,8 @@ The request: {"kind", "style", "file_type", "columns": {name: kind}, "files": {s
 "rows": {split: n}, "answer": path, "cache": folder, "save_to": folder or ""}. With `save_to` the
 data are written there as a dataset on disk first, and what is checked is that.
 
-1. `datasets` loads every file under the explicit features; rows, columns and types must agree.
+1. JSON Lines have every column in every line, of one type. `datasets` loads every file under the
+   explicit features; rows, columns and types must agree, and no value is missing.
 2. TRL prepares every row: prompt extracted, chat template applied, unpaired; where torch and trl
    are not installed, the answer says so.
 
@@ -57,6 +58,37 @@ def features_of(columns: dict[str, str]) -> Any:
     return Features({name: of(kind) for name, kind in columns.items()})
 
 
+PYTHON = {"string": str, "int64": int, "float64": float, "bool": bool}
+
+
+def fits(value: Any, kind: str) -> bool:
+    """Whether a decoded value is of the kind: JSON knows no schema, and a loader may guess."""
+    if kind not in STRUCTS:
+        return type(value) is PYTHON[kind] or (kind == "float64" and type(value) is int)
+    names = STRUCTS[kind]
+    return isinstance(value, list) and all(
+        isinstance(entry, dict)
+        and entry.keys() == names.keys()
+        and all(fits(entry[name], inner) for name, inner in names.items())
+        for entry in value
+    )
+
+
+def check_lines(request: dict[str, Any]) -> None:
+    """Every line has every column, and none mixes texts with lists or numbers with nothing."""
+    columns = request["columns"]
+    for split, path in request["files"].items():
+        with Path(path).open(encoding="utf-8") as lines:
+            for n, line in enumerate(lines, start=1):
+                row = json.loads(line)
+                if row.keys() != columns.keys():
+                    odd = ", ".join(sorted(row.keys() ^ columns.keys()))
+                    raise Problem("columns are missing or too many", split=split, row=n, column=odd)
+                for name, kind in columns.items():
+                    if not fits(row[name], kind):
+                        raise Problem(f"not of type {kind}", split=split, row=n, column=name)
+
+
 def load(request: dict[str, Any]) -> Any:
     """A DatasetDict from the files, with every row converted under the explicit features."""
     import datasets
@@ -81,13 +113,16 @@ def check_loaded(data: Any, request: dict[str, Any]) -> None:
         if rows.features != wanted:
             differ = [n for n in wanted if rows.features.get(n) != wanted[n]]
             raise Problem("the types are not those that were promised", column=", ".join(differ))
-        if "null" in str(rows.features.arrow_schema):
-            raise Problem("a column has no type", split=split)
+        for name in wanted:
+            if rows.data.column(name).null_count:
+                raise Problem("a value is missing", split=split, column=name)
 
 
 def by_datasets(request: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     import datasets
 
+    if request["file_type"] == "jsonl":
+        check_lines(request)
     data = load(request)
     if request.get("save_to"):
         data.save_to_disk(request["save_to"])

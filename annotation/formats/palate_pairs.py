@@ -97,7 +97,7 @@ KINDS = ("imported", "catalog", "counterfactual")
 STATES = ("held", "parked", "open", "disputed", "done", "dropped")
 SOURCES = ("unanimous", "majority", "adjudicated", "unresolved", "synthetic")
 REASONS = ("ambiguous", "guideline_gap", "annotator_error", "subjective")
-COMMENT_LIMIT, TAG_LIMIT, TAGS_LIMIT = 20_000, 64, 50
+COMMENT_LIMIT, TAG_LIMIT, TAGS_LIMIT, LABELS_LIMIT = 20_000, 64, 50, 1000
 LONGEST_MS, MOST_REPEATS, MOST_GUIDELINES = 10**9, 1000, 10**6
 
 
@@ -164,6 +164,8 @@ def _labels(value: Any) -> Iterator[LabelSpec]:
         return
     if not isinstance(value, list):
         raise RowError("type", "labels", found=fields.kind(value), wanted="list")
+    if len(value) > LABELS_LIMIT:
+        raise RowError("range", "labels", found=len(value), low=0, high=LABELS_LIMIT)
     for n, entry in enumerate(value):
         yield _label(entry, f"labels[{n}]")
 

@@ -21,6 +21,11 @@ DATASET = "dataset"  # the annotator of labels whose author a file does not name
 Turns = tuple[tuple[str, str], ...]
 
 
+def flipped(verdict: str) -> str:
+    """The verdict where the two answers change places."""
+    return {FIRST: SECOND, SECOND: FIRST}.get(verdict, verdict)
+
+
 @dataclass(frozen=True, slots=True)
 class LabelSpec:
     """A label that a file has already. `verdicts` and `strengths` are by axis.

@@ -115,6 +115,8 @@ WORDS: dict[str, Any] = {
     "object": _("object"),
     "list": _("list"),
     "whole number": _("whole number"),
+    "number": _("number"),
+    "bytes": _("bytes"),
     "true or false": _("true or false"),
     "text or list of turns": _("text or list of turns"),
     "a huge integer": _("a huge integer"),
@@ -161,6 +163,14 @@ def _word(value: str) -> str:
     return str(WORDS.get(value.removesuffix(": "), value))
 
 
+def also_explain(
+    rows: Mapping[str, tuple[Any, Any]], files: Mapping[str, Any] | None = None
+) -> None:
+    """Sentences for the codes of a domain's own importer: of rows, and of whole files."""
+    ROWS.update(rows)
+    FILES.update(files or {})
+
+
 def explain(code: str, params: Mapping[str, str]) -> Explanation:
     reason, right = ROWS.get(code, (_("The row cannot be used."), ""))
     params = _worded(code, params)
@@ -200,4 +210,6 @@ def explained(record: Mapping[str, Any]) -> dict[str, Any]:
     where = gettext("line %(line)s, column %(column)s") % record
     if record.get("item"):
         where = gettext("item %(item)s, line %(line)s") % record
+        if not record["line"]:
+            where = gettext("item %(item)s") % record
     return {**record, "reason": reason, "right": right, "where": where}

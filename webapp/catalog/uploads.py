@@ -91,7 +91,9 @@ class ErrorFile:
         if not lines and not self._path.exists():
             return size
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        body = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
+        body = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode(
+            errors="replace"
+        )
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o640)
         try:
             os.ftruncate(descriptor, size)

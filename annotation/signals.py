@@ -41,7 +41,7 @@ class Share:
     """`hits` of `chances`; not whole where a hit is a share itself."""
 
     hits: float
-    chances: int
+    chances: float
 
     @property
     def value(self) -> float | None:

@@ -51,6 +51,7 @@ def make_report(table: LabelTable) -> tuple[Json, list[Soft]]:
         "axes": list(table.axes),
         "labels": len(labels.item),
         "imported": int((~labels.ours).sum()),
+        "paid": int(table.first_time.ours.sum() + table.repeats.ours.sum()),
         "items": len(np.unique(labels.item)),
         "agreement": _agreements(table, labels),
         "pairs": {axis: _pairs(labels, labels.verdict[axis], n) for axis in table.axes},

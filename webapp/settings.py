@@ -293,6 +293,7 @@ CELERY_TASK_ROUTES = {
     "workers.run_import": {"queue": "default"},
     "workers.repair_imports": {"queue": "repair"},
     "workers.repair_annotation": {"queue": "repair"},
+    "workers.deliver_webhook": {"queue": "default"},
     "workers.freeze_dataset": {"queue": "default"},
     "workers.repair_training": {"queue": "repair"},
     "workers.annotation_statistics": {"queue": "default"},

@@ -23,13 +23,14 @@ from annotation.enums import (
     ItemFlag,
     ItemState,
 )
-from annotation.models import Adjudication, Item, Project
+from annotation.models import Adjudication, Decision, Item, Project
 from annotation.overlap import Outcome
 from annotation.selectors.review import disputed_queue, has_labelled, in_hand_of, seat
 from annotation.selectors.tasks import as_canonical
 from annotation.services.decisions import (
     IN_HAND,
     allowed_outcomes,
+    announce_outcome,
     axes_to_decide,
     counted_labels,
     decide,
@@ -220,10 +221,12 @@ def _write(
     user: Any, row: Adjudication, item: Item, outcomes: Mapping[str, Outcome], **words: str
 ) -> None:
     leases = counted_labels(item)
+    made: dict[str, Decision] = {}
     for axis, outcome in outcomes.items():
         blind = row.blind.get(axis, "")
-        decide(item, {axis: outcome}, leases, decided_by=user, blind_verdict=blind, **words)
+        made |= decide(item, {axis: outcome}, leases, decided_by=user, blind_verdict=blind, **words)
     Item.objects.filter(pk=item.pk).update(state=ItemState.DONE)
+    announce_outcome(item, ItemState.DONE, made, len(leases))
     remove_flag([item.pk], ItemFlag.CONTESTED)
     row.state, row.done_at = AdjudicationState.DONE, timezone.now()
     row.save(update_fields=["state", "done_at"])

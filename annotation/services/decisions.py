@@ -17,11 +17,13 @@ from annotation.enums import (
     ItemState,
     LeaseState,
     Verdict,
+    WebhookEvent,
 )
 from annotation.models import Decision, Item, Lease, Project
 from annotation.overlap import Action, Outcome, Step, next_step
 from annotation.posterior import Voter, item_posterior
 from annotation.services.queue import ready_items
+from annotation.services.webhooks import announce
 
 IN_HAND = (AdjudicationState.BLIND, AdjudicationState.REVEALED)
 HELD_DECISIONS = ("quality_decision", "personalization_decision")
@@ -54,6 +56,18 @@ def settle_locked(item: Item, newest_n: int | None = None) -> None:
     made = _decisions(item, step.outcomes, leases, newest_n)
     state = ItemState.DONE if step.action == Action.SETTLE else ItemState.DISPUTED
     _move(item, state, **_pointers(made))
+    if state != item.state or any(getattr(item, n) != d for n, d in _pointers(made).items()):
+        announce_outcome(item, state, made, len(leases))
+
+
+def announce_outcome(item: Item, state: str, made: Mapping[str, Decision], labels: int) -> None:
+    """How an item was settled, without saying for which answer."""
+    payload: dict[str, Any] = {"item": item.public_id, "labels": labels}
+    if state == ItemState.DONE:
+        sources = {axis: row.source for axis, row in made.items()}
+        announce(item.project, WebhookEvent.ITEM_SETTLED, {**payload, "sources": sources})
+    else:
+        announce(item.project, WebhookEvent.ITEM_DISPUTED, payload)
 
 
 def is_closed_to_labels(item: Item) -> bool:

@@ -21,7 +21,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from annotation import policies
-from annotation.enums import JobState
+from annotation.enums import JobState, WebhookEvent
 from annotation.exports import columns as column_words
 from annotation.exports.options import OptionError, Options, parse
 from annotation.models import ExportRun, Item, Project
@@ -30,6 +30,7 @@ from annotation.services import export_files as files
 from annotation.services.export_plan import Plan, described, make_plan
 from annotation.services.export_proof import prove_files
 from annotation.services.export_writing import Written, columns_of, pack, write_rows
+from annotation.services.webhooks import announce
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.jobs import enqueue
@@ -197,6 +198,8 @@ class _Work:
                 rows=rows,
                 sha256=values.get("sha256", ""),
             )
+            payload = {"export": self.run.pk, "state": state, "rows": rows}
+            announce(self.run.project, WebhookEvent.EXPORT_FINISHED, payload)
 
 
 def _report(options: Options, plan: Plan, done: Written, proof: dict[str, Any]) -> dict[str, Any]:

@@ -12,12 +12,21 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import policies
-from annotation.enums import Axis, ItemState, LeaseState, ProjectState, Shown, Strength
+from annotation.enums import (
+    Axis,
+    ItemState,
+    LeaseState,
+    ProjectState,
+    Shown,
+    Strength,
+    WebhookEvent,
+)
 from annotation.models import Item, Label, Lease, Project
 from annotation.selectors.tasks import as_canonical, as_shown
 from annotation.services.decisions import settle_locked
 from annotation.services.gold import score_member
 from annotation.services.leases import count_live, expiry, locked_lease
+from annotation.services.webhooks import announce
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
 
@@ -64,6 +73,7 @@ def submit_label(*, user: Any, token: str, answer: Answer) -> Submitted:
             return Submitted(head, lease, again=True, extra=_is_extra(lease))
         late = _take_place(lease) or bool(head and head.late)
         label = _append(lease, answer, late=late)
+        _announce(WebhookEvent.LABEL_SUBMITTED, lease, label, late=late)
         _after(lease)
         return Submitted(label, lease, extra=_is_extra(lease))
 
@@ -86,15 +96,27 @@ def undo_label(*, user: Any, token: str) -> Lease | None:
             return None
         assert lease.head is not None
         taken_back = draft_of(lease.head)
-        _append(lease, Answer({}), late=lease.head.late)
+        label = _append(lease, Answer({}), late=lease.head.late)
         if lease.counted:
             Item.objects.filter(pk=lease.item_id).update(done=F("done") - 1)
         lease.state, lease.submitted_at = LeaseState.SHOWN, None
         lease.shown_at = timezone.now()
         lease.expires_at, lease.draft = expiry(lease.member.project), taken_back
         lease.save(update_fields=["state", "submitted_at", "shown_at", "expires_at", "draft"])
+        _announce(WebhookEvent.LABEL_WITHDRAWN, lease, label)
         _after(lease)
     return lease
+
+
+def _announce(event: str, lease: Lease, label: Label, **more: Any) -> None:
+    """The same words whether the item is gold, repeated, extra or none of these."""
+    payload = {
+        "item": lease.item.public_id,
+        "annotator": lease.member.pseudonym,
+        "revision": label.revision,
+        **more,
+    }
+    announce(lease.member.project, event, payload)
 
 
 def _after(lease: Lease) -> None:

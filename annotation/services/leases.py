@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.db import connection, transaction
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import Exists, F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -24,7 +24,7 @@ from annotation.assignment import (
     serving,
 )
 from annotation.enums import ItemFlag, ItemState, LeaseState, MemberState, SkipReason
-from annotation.models import Decision, GoldItem, Guideline, Item, Lease, Member, Project
+from annotation.models import Decision, GoldItem, Guideline, Item, Lease, Member, Project, Webhook
 from annotation.selectors.tasks import PARTS, lease_parts
 from annotation.services.exposures import note_met
 from webapp.core.errors import Refused
@@ -132,6 +132,7 @@ def locked_lease(user: Any, token: str) -> Lease | None:
     if found is None:
         return None
     guideline = Guideline.objects.filter(project=OuterRef("member__project")).order_by("-n")
+    hooks = Webhook.objects.filter(project=OuterRef("member__project"), active=True)
     decision = Decision.objects.filter(item=OuterRef("item")).order_by("-n")
     row = (
         Lease.objects.select_related(
@@ -140,10 +141,12 @@ def locked_lease(user: Any, token: str) -> Lease | None:
         .annotate(
             guideline_id=Subquery(guideline.values("pk")[:1]),
             decision_n=Coalesce(Subquery(decision.values("n")[:1]), 0),
+            hooked=Exists(hooks),
         )
         .get(pk=found.pk)
     )
     row.item.project = row.member.project
+    row.item.project.hooked = row.hooked  # type: ignore[attr-defined]
     return row
 
 

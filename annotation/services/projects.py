@@ -12,10 +12,11 @@ from django.utils.translation import gettext as _
 
 from annotation import policies
 from annotation.assignment import pseudonym
-from annotation.enums import Axis, MemberState, ProjectState
+from annotation.enums import Axis, MemberState, ProjectState, WebhookEvent
 from annotation.models import Guideline, Label, Member, Project
 from annotation.services.project_settings import SETTINGS, check_settings
 from annotation.services.queue import refresh_targets, restratify, retarget
+from annotation.services.webhooks import announce
 from webapp.catalog.texts import sha256
 from webapp.core import audit, jobs
 from webapp.core.errors import InvalidInput, Refused
@@ -124,6 +125,7 @@ def move_project(*, actor: Any, project: Project, to: str, reason: str = "") -> 
         audit.record(
             actor=actor, action="move_project", obj=row, before=was, after=to, reason=reason
         )
+        announce(row, WebhookEvent.PROJECT_STATE, {"before": was, "after": to})
     return row
 
 

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from annotation.services import decisions, exports, statistics, upkeep
+from annotation.services import decisions, deliveries, exports, statistics, upkeep
 
 
 @shared_task(name="workers.repair_annotation", time_limit=300)
@@ -13,6 +13,7 @@ def repair_annotation() -> None:
     exports.repair_exports()
     upkeep.release_claims()
     statistics.refresh_stale()
+    deliveries.repair_deliveries()
 
 
 @shared_task(name="workers.settle_ready", time_limit=300)
@@ -24,6 +25,11 @@ def settle_ready(pk: int) -> None:
 @shared_task(name="workers.run_export", time_limit=3500)
 def run_export(pk: int) -> None:
     exports.run_export(pk=pk)
+
+
+@shared_task(name="workers.deliver_webhook", time_limit=120)
+def deliver_webhook(pk: int) -> None:
+    deliveries.deliver_due(pk=pk)
 
 
 @shared_task(name="workers.annotation_statistics", time_limit=900)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from annotation.enums import Axis, ItemState, LeaseState, MemberState
+from annotation.enums import (
+    AppealState,
+    Axis,
+    DecisionSource,
+    ItemState,
+    LeaseState,
+    MemberState,
+)
 from annotation.gold import falls_short, interval
-from annotation.models import GoldItem, Lease, Member, Project
+from annotation.models import Appeal, GoldItem, Item, Lease, Member, Project
 
 BY_GATE = "gold:"  # how the reason of a pause by the gate begins
+GOLD_LIMIT = 2000  # gold items that the list shows
+GOOD = 0.8  # who gives the known answer this often is one of the best
+BEST_SEEN = 2  # labels of the best before their misses speak against an item
 
 
 @dataclass(frozen=True)
@@ -90,3 +101,74 @@ def paused_by_gate(project: Project) -> list[GateMember]:
         )
         found.append(GateMember(member, account, round(low * 100), round(high * 100), not short))
     return found
+
+
+# The list of gold items
+
+
+@dataclass(frozen=True)
+class GoldRow:
+    """A gold item as its list shows it: labels, those that agree, and the same of the best."""
+
+    item: Item
+    gold: GoldItem
+    seen: int
+    right: int
+    appeals: int
+    best_seen: int
+    best_right: int
+
+    @property
+    def doubtful(self) -> bool:
+        """The best annotators miss it more often than not, or somebody contests it."""
+        missed = self.best_seen >= BEST_SEEN and 2 * self.best_right < self.best_seen
+        return self.gold.active and (missed or self.appeals > 0)
+
+
+def gold_rows(project: Project) -> list[GoldRow]:
+    """All gold items with how they fare, the doubtful ones first; a few statements in all."""
+    items = list(
+        project.items.filter(state=ItemState.GOLD)
+        .select_related("prompt", "persona_version__text")
+        .order_by("pk")[:GOLD_LIMIT]
+    )
+    newest = {gold.item_id: gold for gold in GoldItem.objects.filter(item__in=items).order_by("n")}
+    leases = Lease.objects.filter(
+        item__in=items, state=LeaseState.SUBMITTED, repeat=0, counted=False
+    )
+    labels: dict[int, list[Lease]] = defaultdict(list)
+    for lease in leases.select_related("head", "member").order_by("pk"):
+        labels[lease.item_id].append(lease)
+    contested = Appeal.objects.filter(lease__item__in=items, state=AppealState.OPEN)
+    appeals = Counter(contested.values_list("lease__item", flat=True))
+    rows = [
+        _gold_row(item, newest[item.pk], labels[item.pk], appeals[item.pk])
+        for item in items
+        if item.pk in newest
+    ]
+    return sorted(rows, key=lambda row: (not row.doubtful, not row.gold.active, row.item.pk))
+
+
+def _gold_row(item: Item, gold: GoldItem, labels: list[Lease], appeals: int) -> GoldRow:
+    right = [agrees(lease, gold) for lease in labels]
+    best = [
+        agreed
+        for lease, agreed in zip(labels, right, strict=True)
+        if _is_good(lease.member, seen_too=not gold.onboarding and gold.active, agreed=agreed)
+    ]
+    return GoldRow(item, gold, len(right), sum(right), appeals, len(best), sum(best))
+
+
+def _is_good(member: Member, *, seen_too: bool, agreed: bool) -> bool:
+    """Whether she gives the known answer on the other gold items that she met."""
+    seen = member.gold_seen - int(seen_too)
+    right = member.gold_right - int(seen_too and agreed)
+    return seen >= 1 and right >= GOOD * seen
+
+
+def gold_proposals(project: Project, limit: int = 20) -> list[Item]:
+    """Decided items on which everybody agreed on every axis, those with the most labels first."""
+    unanimous = {f"{axis}_decision__source": DecisionSource.UNANIMOUS for axis in project.axes}
+    rows = project.items.filter(state=ItemState.DONE, done__gte=2, **unanimous)
+    parts = ("prompt", "persona_version__text", "quality_decision", "personalization_decision")
+    return list(rows.select_related(*parts).order_by("-done", "shuffle_key")[:limit])

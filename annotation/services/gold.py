@@ -17,6 +17,8 @@ from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
 
+EXPLANATION_LIMIT = 2000
+
 
 @retry_deadlocks
 def make_gold(

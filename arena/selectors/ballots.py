@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,12 +148,6 @@ def receipt_record(vote: Vote, pseudonym: str) -> dict[str, Any]:
 def pseudonym_of(user: Any, round_: Round) -> str:
     row = RoundRater.objects.filter(round=round_, user=user).first()
     return row.pseudonym if row else ""
-
-
-def keys_json(user: Any) -> str:
-    """The rater's own key bindings for the voting script, or "" for the defaults."""
-    keys = user.preferences.get("keys")
-    return json.dumps(keys) if isinstance(keys, dict) else ""
 
 
 def round_to_undo(user: Any, token: str) -> Round | None:

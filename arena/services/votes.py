@@ -73,7 +73,12 @@ def undo_vote(*, user: Any, round_: Round, token: str) -> Assignment | None:
 
 def save_draft(*, user: Any, token: str, draft: Mapping[str, Any]) -> None:
     """Keep an unsent choice, so that another browser can go on with it."""
-    clean = {key: str(draft[key])[:COMMENT_LIMIT] for key in (*_AXES, "comment") if key in draft}
+    names = (*_AXES, "comment")
+    clean: dict[str, Any] = {key: str(draft[key])[:COMMENT_LIMIT] for key in names if key in draft}
+    if str(draft.get("active_ms", "")).isdecimal():
+        clean["active_ms"] = int(draft["active_ms"])
+    if draft.get("tags"):
+        clean["tags"] = [tag for tag in draft["tags"] if tag in Tag.values]
     Assignment.objects.filter(
         token=token, rater=user, state__in=[AssignmentState.SHOWN, AssignmentState.EXPIRED]
     ).update(draft=clean)

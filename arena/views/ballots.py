@@ -17,6 +17,7 @@ from arena.enums import Axis, SkipReason, Tag
 from arena.models import Assignment, Round
 from arena.selectors import ballots as select
 from arena.services import leases, votes
+from webapp.accounts import keys as bindings
 from webapp.accounts.access import roles
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
@@ -61,17 +62,20 @@ def _active_ms(request: HttpRequest) -> int:
     return whole_number(request.POST.get("active_ms")) or 0
 
 
+def _written(request: HttpRequest) -> dict[str, Any]:
+    return {
+        "comment": request.POST.get("comment", ""),
+        "tags": request.POST.getlist("tags"),
+        "active_ms": str(_active_ms(request)),
+    }
+
+
 def _rejected(request: HttpRequest, token: str, error: PalateError) -> HttpResponse:
     """The same battle again with what was chosen and what is missing."""
     row = select.own_assignment(request.user, token)
     if row is None:
         raise error
-    draft: dict[str, Any] = {axis: request.POST.get(axis, "") for axis in Axis.values}
-    draft |= {
-        "comment": request.POST.get("comment", ""),
-        "tags": request.POST.getlist("tags"),
-        "active_ms": str(_active_ms(request)),
-    }
+    draft = {axis: request.POST.get(axis, "") for axis in Axis.values} | _written(request)
     axes = select.axes_of(request.user, row.round)
     context = _ballot_context(request, row, axes, draft=draft, errors={error.field: [str(error)]})
     return _render(request, context, status=422)
@@ -151,8 +155,14 @@ def _ballot_context(
         "expires_in": select.seconds_left(row),
         "can_undo": progress.done > 0,
         "receipt": receipt[:RECEIPT_SHOWN],
-        "keys_json": select.keys_json(request.user),
+        "keys_json": bindings.keys_json(request.user),
+        "urls": _urls(),
     }
+
+
+def _urls() -> dict[str, str]:
+    names = ("undo", "skip", "heartbeat", "prefetch", "draft", "diff")
+    return {"submit": reverse("arena:vote"), **{name: reverse(f"arena:{name}") for name in names}}
 
 
 def _render(request: HttpRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
@@ -236,8 +246,16 @@ def prefetch(request: HttpRequest) -> HttpResponse:
 @require_POST
 def draft(request: HttpRequest) -> HttpResponse:
     """Keep an unsent choice on the server."""
-    votes.save_draft(user=request.user, token=_own(request).token, draft=request.POST.dict())
+    votes.save_draft(
+        user=request.user,
+        token=_own(request).token,
+        draft={**request.POST.dict(), **_tags(request)},
+    )
     return HttpResponse(status=204)
+
+
+def _tags(request: HttpRequest) -> dict[str, list[str]]:
+    return {"tags": request.POST.getlist("tags")} if "tags" in request.POST else {}
 
 
 @voters
@@ -284,19 +302,13 @@ def receipts(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def keys(request: HttpRequest) -> HttpResponse:
     """Remap the letter keys, or switch them off."""
-    names = {
-        "verdicts": _("go to the first row"),
-        "undo": _("take the last vote back"),
-        "skip": _("skip"),
-        "diff": _("show differences"),
-        "help": _("show the keys"),
-    }
+    names = bindings.names()
     errors: dict[str, str] = {}
     user = cast(User, request.user)
-    current = user.preferences.get("keys") or DEFAULT_KEYS
+    current = bindings.keys_of(user) or bindings.DEFAULT_KEYS
     if request.method == "POST":
         current = {name: request.POST.get(name, "").strip() for name in names}
-        errors = _key_errors(current)
+        errors = bindings.key_errors(current)
         if not errors:
             off = request.POST.get("off") == "on"
             save_preferences(user=user, keys={} if off else current)
@@ -308,18 +320,3 @@ def keys(request: HttpRequest) -> HttpResponse:
     ]
     off = user.preferences.get("keys") == {}
     return render(request, "arena/keys.html", {"rows": rows, "off": off, "errors": errors})
-
-
-DEFAULT_KEYS = {"verdicts": "v", "undo": "u", "skip": "s", "diff": "d", "help": "?"}
-
-
-def _key_errors(chosen: dict[str, str]) -> dict[str, str]:
-    errors: dict[str, str] = {}
-    taken: dict[str, str] = {}
-    for name, key in chosen.items():
-        if len(key) > 1:
-            errors[name] = _("One character, or empty to switch this key off.")
-        elif key and key.lower() in taken:
-            errors[name] = _("This key is taken already.")
-        taken[key.lower()] = name
-    return errors

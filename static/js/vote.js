@@ -3,18 +3,18 @@
 "use strict";
 
 (() => {
-  const IDLE_MS = 60_000, AWAY_MS = 300_000, BEAT_MS = 60_000, RETRY_S = [1, 2, 4, 8, 15, 30];
+  const IDLE_MS = 60_000, AWAY_MS = 300_000, BEAT_MS = 60_000, KEEP_MS = 2_000, RETRY_S = [1, 2, 4, 8, 15, 30];
   const DRAFT = "palate:draft:", DRAFT_DAYS = 7;
   // On a touch screen or in a narrow window the focus would scroll past the answers.
   const KEYBOARD = matchMedia("(hover: hover) and (min-width: 60rem)").matches;
-  const DEFAULT_KEYS = { verdicts: "v", undo: "u", skip: "s", diff: "d", help: "?" };
+  const DEFAULT_KEYS = { verdicts: "v", reasons: "r", undo: "u", skip: "s", diff: "d", guide: "g", flag: "f", help: "?" };
   const DIRECTIONS = { ArrowLeft: "left", ArrowDown: "tie", ArrowRight: "right", ArrowUp: "both_bad" };
 
   let root = null;          // the [data-vote] element in place
   let keys = new Map();     // key -> action
   let sending = false;
   let activeMs = 0, lastTick = Date.now(), lastActivity = Date.now();
-  let deadline = 0, lastBeat = 0, warned = "";
+  let deadline = 0, lastBeat = 0, warned = "", keepTimer = 0;
   const echo = new WeakSet();
 
   const $ = (selector, from = root) => from && from.querySelector(selector);
@@ -22,6 +22,8 @@
   const text = (name) => root.getAttribute("data-t-" + name) || "";
   const form = () => $("[data-vote-form]");
   const rows = () => $$(".verdict");
+  const chosen = (row) => $(".choices:not(.strengths) input:checked", row);
+  const strengths = (row) => $$(".strengths input", row);
   const token = () => root.dataset.token;
   const csrf = () => ($("[name=csrfmiddlewaretoken]") || {}).value || "";
 
@@ -29,7 +31,7 @@
   function start({ focus }) {
     root = document.querySelector("[data-vote]");
     document.body.classList.toggle("page-vote", Boolean(root));
-    if (!root) return;
+    if (!root) return focus ? void document.querySelector("#vote [data-go-on]")?.focus() : undefined;
     keys = readKeys(root.dataset.keys);
     activeMs = Number(form().elements.active_ms.value) || 0;
     lastTick = lastActivity = lastBeat = Date.now();
@@ -45,7 +47,9 @@
     let wanted = DEFAULT_KEYS;
     try { if (json) wanted = JSON.parse(json); } catch { /* keep the defaults */ }
     const map = new Map();
-    for (const [action, key] of Object.entries(wanted || {})) {
+    // What was not chosen keeps its default; {} switches all letters off. The first of two equal keys holds.
+    const all = wanted && Object.keys(wanted).length ? { ...wanted, ...missing(wanted) } : {};
+    for (const [action, key] of Object.entries(all)) {
       const usable = typeof key === "string" && [...key].length === 1 && key !== " ";
       if (usable && !map.has(key.toLowerCase())) map.set(key.toLowerCase(), action);
     }
@@ -56,6 +60,8 @@
     }
     return map;
   }
+
+  const missing = (wanted) => Object.fromEntries(Object.entries(DEFAULT_KEYS).filter(([name]) => !(name in wanted)));
 
   function say(message, action) {
     const place = $("[data-status]");
@@ -79,9 +85,10 @@
     const el = event.target;
     if (!(el instanceof Element) || typing(el) || document.querySelector("dialog[open]")) return;
     const row = el.closest(".verdict");
-    if (row && event.key in DIRECTIONS) return take(event, () => choose(row, DIRECTIONS[event.key]));
+    if (row && event.key in DIRECTIONS) return take(event, () => point(row, DIRECTIONS[event.key]));
+    if (row && strengths(row).length && /^[1-3]$/.test(event.key)) return take(event, () => setStrength(row, event.key, true));
     if (event.key === "Enter") return onEnter(event, el);
-    if (event.key === "Escape") return closeSkip(el);
+    if (event.key === "Escape") return closeBox(el);
     if (["PageUp", "PageDown", "Home", "End"].includes(event.key)) return scrollAnswers(event, el);
     const action = keys.get(event.key.toLowerCase());
     if (action) take(event, () => ACTIONS[action] && ACTIONS[action]());
@@ -95,42 +102,69 @@
   function onEnter(event, el) {
     if (event.repeat) return event.preventDefault();
     if (el.closest("a, button, summary, [data-skip-form]")) return;
-    take(event, () => form().requestSubmit());
+    const flag = el.closest("[data-flag]");
+    take(event, () => form().requestSubmit(flag ? $("[data-flag-send]", flag) : undefined));
   }
 
   const ACTIONS = {
     verdicts: () => focusRow(rows()[0]),
+    reasons: () => openBox("[data-reasons]"),
     undo: () => { const f = $("[data-undo-form]"); if (f) f.requestSubmit(); },
-    skip: openSkip,
+    skip: () => openBox("[data-skip]"),
+    flag: () => openBox("[data-flag]"),
+    guide: openGuide,
     diff: toggleDiff,
     help: openHelp,
   };
 
-  function choose(row, verdict) {
-    const radio = $(`input[value="${verdict}"]`, row);
-    if (!radio) return;
-    radio.checked = true;
-    radio.dispatchEvent(new Event("change", { bubbles: true }));
+  // Where strength is asked the arrows move along the scale A much … A slightly | B slightly … B much.
+  function point(row, verdict) {
+    const scale = strengths(row), now = chosen(row);
+    if (!scale.length || !["left", "right"].includes(verdict)) return choose(row, verdict, true);
+    const at = scale.findIndex((radio) => radio.checked);
+    const side = now && ["left", "right"].includes(now.value) ? now.value : "";
+    if (side === verdict) return setStrength(row, String(Math.min(at + 2, 3)), false);
+    if (side && at > 0) return setStrength(row, String(at), false);
+    choose(row, verdict, false);
+    setStrength(row, "1", false);
+  }
+
+  function choose(row, verdict, goOn) {
+    if (!check($(`.choices:not(.strengths) input[value="${verdict}"]`, row)) || !goOn) return;
     const all = rows(), next = all[all.indexOf(row) + 1];
     if (next) focusRow(next); else $("[data-submit]").focus();
   }
 
+  function setStrength(row, value, goOn) {
+    const side = chosen(row);
+    if (!side || !["left", "right"].includes(side.value)) return;
+    check($(`.strengths input[value="${value}"]`, row));
+    if (goOn) choose(row, side.value, true); else side.focus();
+  }
+
+  function check(radio) {
+    if (!radio) return false;
+    radio.checked = true;
+    radio.dispatchEvent(new Event("change", { bubbles: true }));
+    return true;
+  }
+
   function focusRow(row) {
-    const radio = row && ($("input:checked", row) || $("input", row));
+    const radio = row && (chosen(row) || $("input", row));
     if (radio) radio.focus({ preventScroll: false });
   }
 
-  function openSkip() {
-    const box = $("[data-skip]");
+  function openBox(selector) {
+    const box = $(selector);
     if (!box) return;
     box.open = true;
-    const first = $("input[type=radio]", box);
+    const first = $("input, textarea", box);
     if (first) first.focus();
   }
 
-  function closeSkip(el) {
-    const box = el.closest("[data-skip][open]");
-    if (!box) return;
+  function closeBox(el) {
+    const box = el.closest("details[open]");
+    if (!box || !root.contains(box)) return;
     box.open = false;
     $("summary", box).focus();
   }
@@ -138,6 +172,26 @@
   function openHelp() {
     const dialog = $("[data-help]");
     if (dialog && !dialog.open) dialog.showModal();
+  }
+
+  async function openGuide() {
+    const link = $("[data-guide-link]"), dialog = $("[data-guide]");
+    if (!link || !dialog || dialog.open) return;
+    const place = $("[data-guide-body]", dialog);
+    if (!place.children.length) {
+      const part = await fetchPart(link.href, "[data-guide-text]");
+      if (!part) return void window.open(link.href, "_blank", "noopener");
+      place.append(part);
+    }
+    if (!dialog.open) dialog.showModal();
+  }
+
+  async function fetchPart(url, selector) {
+    try {
+      const answer = await fetch(url, { headers: { "HX-Request": "true" } });
+      const part = $(selector, new DOMParser().parseFromString(await answer.text(), "text/html"));
+      return answer.ok && part ? document.adoptNode(part) : null;
+    } catch { return null; }
   }
 
   // ---------------------------------------------------------------- scrolling and difference
@@ -236,37 +290,60 @@
     if (root && token() === here) post(root.dataset.prefetchUrl, { token: here });
   }
 
-  async function post(url, fields) {
+  async function post(url, fields, options = {}) {
     if (!url) return null;
     const headers = { "X-CSRFToken": csrf(), "HX-Request": "true" };
-    try { return await fetch(url, { method: "POST", headers, body: new URLSearchParams(fields) }); } catch { return null; }
+    const body = new URLSearchParams(fields);
+    try { return await fetch(url, { method: "POST", headers, body, ...options }); } catch { return null; }
   }
 
-  // ---------------------------------------------------------------- drafts
-  function saveDraft() {
+  // ---------------------------------------------------------------- drafts: here, and on the server for another browser
+  function saveDraft(synced = false) {
     if (!root) return;
     count();
-    const data = new FormData(form());
-    const fields = [...data].filter(([name]) => !["token", "active_ms", "csrfmiddlewaretoken"].includes(name));
+    const fields = draftFields();
     if (!fields.some(([, value]) => value !== "")) return store(() => localStorage.removeItem(DRAFT + token()));
-    store(() => localStorage.setItem(DRAFT + token(), JSON.stringify({ at: Date.now(), activeMs, fields })));
+    store(() => localStorage.setItem(DRAFT + token(), JSON.stringify({ at: Date.now(), activeMs, fields, synced })));
   }
 
+  function draftFields() {
+    return [...new FormData(form())].filter(([name]) => !["token", "active_ms", "csrfmiddlewaretoken"].includes(name));
+  }
+
+  function keepSoon() {
+    saveDraft();
+    clearTimeout(keepTimer);
+    if (root.dataset.draftUrl) keepTimer = setTimeout(keep, KEEP_MS, token());
+  }
+
+  async function keep(here) {
+    if (!root || token() !== here || sending) return;
+    count();
+    const fields = draftFields(), body = [["token", here], ["active_ms", String(Math.round(activeMs))], ...fields];
+    const answer = await post(root.dataset.draftUrl, body, { keepalive: true });
+    const same = root && token() === here && JSON.stringify(draftFields()) === JSON.stringify(fields);
+    if (answer && answer.status === 204 && same) saveDraft(true);
+  }
+
+  // What has not reached the server holds; else the server's, which another browser may have changed since.
   function restoreDraft() {
     store(dropOldDrafts);
     const draft = store(() => JSON.parse(localStorage.getItem(DRAFT + token())));
     if (!draft || !Array.isArray(draft.fields)) return;
     activeMs = Math.max(activeMs, Number(draft.activeMs) || 0);
-    for (const [name, value] of draft.fields) {
-      for (const el of $$("input, textarea", form())) {
-        if (el.name !== name || el.type === "hidden") continue;
-        if (el.type === "radio" || el.type === "checkbox") el.checked = el.checked || el.value === value;
-        else if (!el.value) el.value = value;
-      }
-    }
-    const more = $("details", form());
+    if (!(draft.synced && "kept" in root.dataset)) fill(draft.fields);
+    const more = $("[data-reasons]");
     if (more && draft.fields.some(([name, value]) => value && (name === "tags" || name === "comment"))) more.open = true;
     if (!$("[data-status]").textContent) say(text("restored"));
+  }
+
+  function fill(fields) {
+    for (const el of form().elements) {
+      if (el.type === "hidden" || !el.name) continue;
+      const values = fields.filter(([name]) => name === el.name).map(([, value]) => value);
+      if (el.type === "radio" || el.type === "checkbox") el.checked = values.includes(el.value);
+      else if (el.matches("input, textarea")) el.value = values[0] || "";
+    }
   }
 
   function dropOldDrafts() {
@@ -284,7 +361,11 @@
   function onSubmit(event) {
     if (!root || !root.contains(event.target)) return;
     const sent = event.target;
-    if (sent.matches("[data-vote-form]")) { event.preventDefault(); if (complete()) submit(sent, true); }
+    if (sent.matches("[data-vote-form]")) {
+      event.preventDefault();
+      if (event.submitter && event.submitter.hasAttribute("data-flag-send")) flag(event.submitter);
+      else if (complete()) submit(sent, true);
+    }
     else if (sent.matches("[data-skip-form]")) { event.preventDefault(); submit(sent, true); }
     else if (sent.matches("[data-undo-form]")) { event.preventDefault(); submit(sent, false); }
   }
@@ -292,12 +373,19 @@
   function complete() {
     let first = null;
     for (const row of rows()) {
-      const missing = !$("input:checked", row);
-      markRow(row, missing ? text("missing") : "");
-      if (missing && !first) first = row;
+      const message = lacking(row);
+      markRow(row, message);
+      if (message && !first) first = row;
     }
     if (first) focusRow(first);
     return !first;
+  }
+
+  function lacking(row) {
+    const side = chosen(row);
+    if (!side) return text("missing");
+    const open = strengths(row).length && ["left", "right"].includes(side.value) && !$(".strengths input:checked", row);
+    return open ? text("strength") : "";
   }
 
   function markRow(row, message) {
@@ -310,6 +398,7 @@
   async function submit(sent, mayRetry) {
     if (sending) return;
     sending = true;
+    clearTimeout(keepTimer);
     sent.setAttribute("aria-busy", "true");
     const here = token();
     saveDraft();
@@ -329,6 +418,26 @@
       say(text("offline").replace("{seconds}", RETRY_S[n]));
       await new Promise((done) => setTimeout(done, RETRY_S[n] * 1000));
     }
+  }
+
+  // A reported problem leaves the page and what was chosen as they are.
+  async function flag(button) {
+    const box = button.closest("[data-flag]"), place = $("[data-flag-error]", box);
+    const kind = $("input[type=radio]:checked", box);
+    place.hidden = Boolean(kind);
+    place.textContent = kind ? "" : text("flag-kind");
+    if (!kind) return $("input[type=radio]", box).focus();
+    saveDraft();
+    const answer = await post(button.formAction, new FormData(form()));
+    if (!root || !root.contains(box)) return;
+    if (!answer || answer.status >= 500) return say(text("flag-failed"));
+    if (answer.status !== 204) return say(text("stale"), reload());
+    box.open = false;
+    kind.checked = false;
+    $("textarea", box).value = "";
+    saveDraft();
+    $("summary", box).focus();
+    say(text("flagged"));
   }
 
   const reload = () => ({ href: location.href, label: text("reload") });
@@ -365,14 +474,23 @@
     if (!root || !root.contains(event.target)) return;
     const row = event.target.closest(".verdict");
     if (row) markRow(row, "");
-    if (event.target.closest("[data-vote-form]")) saveDraft();
+    if (event.target.form === form()) keepSoon();
   }
 
   function onClick(event) {
     if (!root || !(event.target instanceof Element)) return;
     if (event.target.closest("[data-help-open]")) openHelp();
     const plain = !event.ctrlKey && !event.metaKey && !event.shiftKey;
+    if (plain && event.target.closest("[data-guide-link]")) { event.preventDefault(); openGuide(); }
     if (plain && event.target.closest("[data-diff-link]")) { event.preventDefault(); toggleDiff(); }
+  }
+
+  function leave() {
+    const draft = root && store(() => JSON.parse(localStorage.getItem(DRAFT + token())));
+    if (!draft) return;
+    saveDraft(draft.synced);
+    clearTimeout(keepTimer);
+    if (!draft.synced && root.dataset.draftUrl) keep(token());
   }
 
   document.addEventListener("keydown", onKey);
@@ -385,12 +503,12 @@
     document.addEventListener(kind, () => { lastActivity = Date.now(); }, { capture: true, passive: true });
   }
   document.addEventListener("toggle", (event) => {
-    if (event.target.matches("[data-skip][open]")) event.target.scrollIntoView({ block: "nearest" });
+    if (event.target.matches(".skip-box[open]")) event.target.scrollIntoView({ block: "nearest" });
   }, { capture: true });
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden) saveDraft(); else { lastTick = lastActivity = Date.now(); }
+    if (document.hidden) leave(); else { lastTick = lastActivity = Date.now(); }
   });
-  window.addEventListener("pagehide", saveDraft);
+  window.addEventListener("pagehide", leave);
   window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   setInterval(tick, 1000);
   start({ focus: KEYBOARD });

@@ -1,0 +1,60 @@
+"""Contesting what one labelled. Nothing here asks whether the item is gold, and nothing says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from annotation import policies
+from annotation.enums import LeaseState
+from annotation.models import Appeal, Lease
+from webapp.core import audit
+from webapp.core.errors import InvalidInput, Refused
+
+TEXT_LIMIT = 2000
+
+
+def raise_appeal(*, user: Any, token: str, text: str) -> Appeal:
+    """Contest a submitted item, once. The same text sent again is the same appeal.
+
+    Raises InvalidInput naming the field, Forbidden for somebody else's item.
+    """
+    policies.check_worker(user)
+    text = checked_text(text, required=_("Say what should be looked at again."))
+    with transaction.atomic():
+        lease = locked_own(user, token)
+        if lease.state != LeaseState.SUBMITTED:
+            raise Refused(
+                _("Only what you submitted can be contested."), code="not_submitted", field="text"
+            )
+        known = Appeal.objects.filter(lease=lease).first()
+        if known is not None and known.text == text:
+            return known
+        if known is not None:
+            raise Refused(_("You contested this already; it is looked at once."), code="contested")
+        appeal = Appeal.objects.create(lease=lease, text=text)
+        audit.record(actor=user, action="raise_appeal", obj=appeal, item=lease.item_id)
+    return appeal
+
+
+def checked_text(text: str, *, required: str = "", field: str = "text") -> str:
+    """The text without white space around it; refused where it is too long or missing."""
+    text = text.strip()
+    if required and not text:
+        raise InvalidInput(required, field=field, code="missing_text")
+    if len(text) > TEXT_LIMIT or "\x00" in text:
+        raise InvalidInput(
+            _("At most %(most)s characters, none of them NUL.") % {"most": TEXT_LIMIT}, field=field
+        )
+    return text
+
+
+def locked_own(user: Any, token: str) -> Lease:
+    """Her lease by its token, locked against other tabs and read afterwards."""
+    rows = Lease.objects.select_for_update().filter(token=token, member__user=user)
+    pk = rows.values_list("pk", flat=True).first() if token else None
+    if pk is None:
+        raise policies.not_yours()
+    return Lease.objects.select_related("member").get(pk=pk)

@@ -69,6 +69,55 @@ LEFT_OUT: dict[str, Any] = {
     "partner": _("the other direction of the pair is missing"),
 }
 
+RECORDS: dict[str, tuple[Any, Any]] = {  # of imported records, beside the catalog's own
+    "few_turns": (
+        _("One turn alone teaches nothing."),
+        _("At least one turn of the user and one of the assistant."),
+    ),
+    "last_assistant": (
+        _("The last turn is by “%(found)s”."),
+        _("The last turn is the assistant's answer, with text."),
+    ),
+    "same_answer": (
+        _("The better answer is the bad one."),
+        _("Another text, or no “better”."),
+    ),
+    "no_question": (
+        _("Nobody asks before the assistant speaks."),
+        _("A turn of the user first."),
+    ),
+    "no_calls": (
+        _("No tool is called."),
+        _("At least one call; without tools this is an instruction."),
+    ),
+    "tool_twice": (_("The tool “%(name)s” is declared twice."), _("Each tool once.")),
+    "unknown_tool": (
+        _("The tool “%(name)s” is not declared."),
+        _("One of: %(allowed)s."),
+    ),
+    "call_unanswered": (
+        _("The call “%(id)s” has no result."),
+        _("A turn of the role “tool” with this tool_call_id before anybody else speaks."),
+    ),
+    "answer_without_call": (
+        _("No open call has the id “%(id)s”."),
+        _("The id of a call of the turn before, once each."),
+    ),
+    "call_twice": (_("The id “%(id)s” is used twice."), _("An id of its own for each call.")),
+    "other_tool": (
+        _("The result is by “%(found)s”, the call was to “%(name)s”."),
+        _("The tool that was called."),
+    ),
+    "arguments_json": (
+        _("The arguments are not valid JSON."),
+        _("A JSON object, or its text."),
+    ),
+    "argument_missing": (
+        _("The argument “%(name)s” is missing."),
+        _("Every argument that the tool requires."),
+    ),
+}
+
 FEATURES: dict[str, Any] = {
     "characters": _("length"),
     "lists": _("lists"),

@@ -59,7 +59,12 @@ def columns(kind: str) -> dict[str, str]:
 def text_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str]:
     """The canonical text of a row and its hash. Raises KeyError where a column lacks."""
     line = canonical_json({name: row[name] for name in COLUMNS[kind]})
-    return line, sha256(f"{FORMAT}\n{kind}\n{line}")
+    return line, digest_of(kind, line)
+
+
+def digest_of(kind: str, line: str) -> str:
+    """The hash by which a row is named."""
+    return sha256(f"{FORMAT}\n{kind}\n{line}")
 
 
 def said(text: str) -> list[dict[str, str]]:

@@ -1,1 +1,206 @@
-"""Files of a frozen dataset."""
+"""Files of a frozen dataset: the same bytes whenever they are written (V10).
+
+Two forms. "rows" has the columns of `training.rows`, which TRL and `datasets` load as they are.
+"engine" is what a run directory takes (see `training.engine.snapshots`): texts instead of turns of
+the assistant; besides, `swaps.jsonl` (two answers and the two persons who prefer the one and the
+other) and `prompts-<split>.jsonl`.
+
+Rows whose texts were erased since the freeze are left out, and the manifest names them (V14).
+Nothing here says who wrote an answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from training import policies
+from training.filters import PAIRS, SPLITS
+from training.models import Dataset, DatasetItem, RowText
+from training.rows import arrow_schema, columns, digest_of, spoken
+from webapp.catalog.texts import canonical_json
+from webapp.core.errors import Refused
+
+FORMAT = "palate-dataset-1"
+CHUNK = 500
+ROW_GROUP = 1000
+ROWS, ENGINE = "rows", "engine"
+
+
+class Damaged(Refused):
+    """A stored text does not have the hash under which it was frozen."""
+
+
+def items(dataset: Dataset, split: str) -> Iterator[list[DatasetItem]]:
+    """The items of a split by hash, a chunk at a time."""
+    rows = DatasetItem.objects.filter(dataset=dataset, split=split).order_by("row_sha256")
+    last = ""
+    while chunk := list(rows.filter(row_sha256__gt=last)[:CHUNK]):
+        yield chunk
+        last = chunk[-1].row_sha256
+
+
+def read_rows(dataset: Dataset, split: str, gone: list[str] | None = None) -> Iterator[Any]:
+    """The rows of a split with all their columns; hashes of erased ones are added to `gone`."""
+    policies.check_frozen(dataset)
+    for chunk in items(dataset, split):
+        texts = RowText.objects.in_bulk([item.row_sha256 for item in chunk])
+        for item in chunk:
+            text = texts.get(item.row_sha256)
+            if text is None:
+                if gone is not None:
+                    gone.append(item.row_sha256)
+                continue
+            if digest_of(dataset.kind, text.line) != item.row_sha256:
+                raise Damaged(f"row {item.row_sha256} is not what was frozen", code="damaged")
+            yield {"id": item.row_sha256, **json.loads(text.line), "stratum": item.stratum}
+
+
+def jsonl(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    for row in rows:
+        yield canonical_json(row).encode() + b"\n"
+
+
+def write_snapshot(
+    dataset: Dataset, folder: Path, *, form: str = ROWS, types: tuple[str, ...] = ("jsonl",)
+) -> dict[str, Any]:
+    """Write all splits and the manifest into a folder; the manifest. Flat memory.
+
+    `types` are "jsonl" and "parquet"; the engine's form is JSON Lines only.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    gone: list[str] = []
+    files: dict[str, Any] = {}
+    for split in [name for name in SPLITS if name in dataset.split_sha256]:
+        if form == ENGINE:
+            engine = map(as_engine, read_rows(dataset, split, gone))
+            files |= _write_jsonl(folder / f"{split}.jsonl", engine)
+            files |= _write_jsonl(folder / f"prompts-{split}.jsonl", prompts(dataset, split))
+            continue
+        missing = gone
+        if "jsonl" in types:
+            rows = read_rows(dataset, split, missing)
+            files |= _write_jsonl(folder / f"{split}.jsonl", rows)
+            missing = []
+        if "parquet" in types:
+            rows = read_rows(dataset, split, missing)
+            files |= _write_parquet(dataset.kind, folder / f"{split}.parquet", rows)
+    if form == ENGINE and dataset.kind in PAIRS:
+        files |= _write_jsonl(folder / "swaps.jsonl", swaps(dataset))
+    found = manifest(dataset, files, gone, form)
+    (folder / "manifest.json").write_bytes(canonical_json(found).encode() + b"\n")
+    return found
+
+
+def manifest(
+    dataset: Dataset, files: Mapping[str, Any], gone: Iterable[str], form: str = ROWS
+) -> dict[str, Any]:
+    """What the files are, without a time: writing again gives the same bytes."""
+    return {
+        "format": FORMAT,
+        "form": form,
+        "dataset": dataset.pk,
+        "name": dataset.name,
+        "kind": dataset.kind,
+        "content_sha256": dataset.content_sha256,
+        "split_sha256": dataset.split_sha256,
+        "rows": dataset.counts["groups"]["split"],
+        "gone": sorted(gone),
+        "columns": columns(dataset.kind),
+        "filter": dataset.filter,
+        "lineage": dataset.lineage,
+        "code_version": dataset.code_version,
+        "frozen_at": dataset.frozen_at.isoformat() if dataset.frozen_at else "",
+        "files": dict(files),
+    }
+
+
+def gone_rows(dataset: Dataset) -> Iterator[str]:
+    """Hashes of the rows whose texts were erased."""
+    for split in dataset.split_sha256:
+        for chunk in items(dataset, split):
+            digests = [item.row_sha256 for item in chunk]
+            there = set(RowText.objects.filter(sha256__in=digests).values_list("sha256", flat=True))
+            yield from (digest for digest in digests if digest not in there)
+
+
+# The engine's form
+
+
+def as_engine(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One row as the engine reads it: what the assistant said is a text."""
+    texts = {"chosen": "chosen", "rejected": "rejected", "completion": "answer"}
+    found = {name: value for name, value in row.items() if name not in texts}
+    found |= {new: spoken(row[old]) for old, new in texts.items() if old in row}
+    if "better" in row:
+        found["better"] = spoken(row["better"])
+    return found
+
+
+def prompts(dataset: Dataset, split: str) -> Iterator[dict[str, Any]]:
+    """Every prompt with every persona of a split once: what a policy is asked."""
+    seen: set[bytes] = set()
+    for row in read_rows(dataset, split):
+        if "prompt" not in row:
+            return
+        asked = {"persona": row["persona"], "prompt": row["prompt"]}
+        digest = hashlib.sha256(canonical_json(asked).encode())
+        if digest.digest() not in seen:
+            seen.add(digest.digest())
+            about = {name: row[name] for name in ("persona_id", "language", "stratum")}
+            yield {"id": digest.hexdigest(), **asked, **about}
+
+
+def swaps(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """Two answers and two persons of whom each prefers another one, from both directions."""
+    halves: dict[str, Mapping[str, Any]] = {}
+    for split in SPLITS:
+        for row in read_rows(dataset, split) if split in dataset.split_sha256 else ():
+            if not row["pair"]:
+                continue
+            other = halves.pop(row["pair"], None)
+            if other is None:
+                halves[row["pair"]] = row
+            elif spoken(row["chosen"]) == spoken(other["rejected"]):
+                yield {
+                    "id": row["pair"],
+                    "prompt": row["prompt"],
+                    "first": spoken(other["chosen"]),
+                    "second": spoken(row["chosen"]),
+                    "persona_first": other["persona"],
+                    "persona_second": row["persona"],
+                    "split": split,
+                }
+
+
+# Files
+
+
+def _write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    digest, count, size = hashlib.sha256(), 0, 0
+    with path.open("wb") as out:
+        for line in jsonl(rows):
+            out.write(line)
+            digest.update(line)
+            count += 1
+            size += len(line)
+    return {path.name: {"sha256": digest.hexdigest(), "rows": count, "size": size}}
+
+
+def _write_parquet(kind: str, path: Path, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema, count = arrow_schema(kind), 0
+    waiting = iter(rows)
+    with pq.ParquetWriter(path, schema, compression="zstd") as out:
+        while batch := list(islice(waiting, ROW_GROUP)):
+            out.write_table(pa.Table.from_pylist(batch, schema=schema))
+            count += len(batch)
+    with path.open("rb") as written:
+        digest = hashlib.file_digest(written, "sha256").hexdigest()
+    return {path.name: {"sha256": digest, "rows": count, "size": path.stat().st_size}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -34,10 +35,38 @@ def main(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("presets", help="what there is to start from")
     commands.add_parser("check", help="why a run would not start").add_argument("dir", type=Path)
+    commands.add_parser("run", help="execute or resume a run").add_argument("dir", type=Path)
+    tiny = commands.add_parser("tiny", help="the whole loop on a toy world, in minutes")
+    tiny.add_argument("dir", type=Path)
+    tiny.add_argument("--seed", type=int, default=1)
+    tiny.add_argument("--short", action="store_true", help="a few steps of each stage")
     options = parser.parse_args(arguments)
     if options.command == "presets":
         return show_presets()
-    return check_run(options.dir)
+    if options.command == "check":
+        return check_run(options.dir)
+    if options.command == "run":
+        return run(options.dir)
+    return run_tiny(options.dir, options.seed, short=options.short)
+
+
+def run(folder: Path) -> int:
+    from training.engine.jobs.run import execute  # torch is imported only here
+
+    return execute(folder)
+
+
+def run_tiny(folder: Path, seed: int, *, short: bool) -> int:
+    """SFT, reward models, gate, GRPO; prints what came of it."""
+    from training.engine.jobs.tiny import SHORT, SHORT_SIZES, StageFailed, run_all
+
+    try:
+        report = run_all(folder, seed, *((SHORT_SIZES, SHORT) if short else ()))
+    except StageFailed as failed:
+        print(failed)
+        return 3
+    print(json.dumps(report, indent=2, ensure_ascii=False))
+    return 0
 
 
 if __name__ == "__main__":

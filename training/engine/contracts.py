@@ -71,8 +71,11 @@ class Parts:
 class Scorer(Protocol):
     """Rules, a reward model or a judge; `version` changes whenever its values may."""
 
-    name: str
-    version: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
 
     def score(self, rollout: Rollout) -> Parts | None: ...
 

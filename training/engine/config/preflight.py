@@ -138,6 +138,8 @@ def _reward(config: RunConfig) -> Iterator[Problem]:
         yield Problem("reward.alpha", message, 0.5)
     if not 0 <= r.judge_weight <= 0.5:
         yield Problem("reward.judge_weight", "a judge may give at most half of the quality", 0.5)
+    if r.judge_weight and not (r.judge_url and r.judge_model):
+        yield Problem("reward.judge_url", "a judge needs an address and a model")
     if r.redundancy < 0:
         yield Problem("reward.redundancy", "cannot be negative", 0.0)
     for name in BRANCHES:

@@ -151,6 +151,8 @@ class Reward:
     quality: str = ""  # run directory of the reward model, or "rules"
     personalization: str = ""
     judge_weight: float = 0.0  # share of a judge in Q; at most 0.5
+    judge_url: str = ""  # of an OpenAI-compatible endpoint, up to /v1; the key: PALATE_JUDGE_KEY
+    judge_model: str = ""
     phrases: tuple[str, ...] = ()  # stock phrases beside the built-in ones
     force: str = ""  # reason for using reward models that failed their gate
     audit: tuple[str, ...] = ()  # scorers that are logged and train nothing

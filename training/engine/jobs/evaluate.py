@@ -1,0 +1,105 @@
+"""Looks at the policy on held-out prompts before, during and after training."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import TrainerCallback
+
+from training.engine import numbers
+from training.engine.config.schema import RunConfig
+from training.engine.jobs.rewards import Composer, Measured, sample_line
+from training.engine.jobs.texts import policy_text
+from training.engine.numbers import Value
+from training.engine.rewards.compose import Weights, compose
+from training.engine.rundir import RunDir
+from training.engine.snapshots import Row
+
+
+class Evaluate(TrainerCallback):
+    """At chosen points of progress; it never moves the random state of the training."""
+
+    def __init__(
+        self, run: RunDir, config: RunConfig, composer: Composer, tokenizer: Any, rows: list[Row]
+    ) -> None:
+        self.run, self.config, self.composer = run, config, composer
+        self.tokenizer, self.rows = tokenizer, rows[: config.grpo.evaluate_prompts]
+        self.results: dict[int, dict[str, Value]] = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step == 0 and 0.0 in self.config.grpo.evaluate_at:
+            self.evaluate(kwargs["model"], state)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        marks = {round(p * state.max_steps) for p in self.config.grpo.evaluate_at if p > 0}
+        if state.global_step in marks:
+            self.evaluate(kwargs["model"], state)
+
+    def evaluate(self, model: Any, state: Any) -> None:
+        """One sampled answer a prompt, with a seed of its own."""
+        if not self.rows or not state.is_world_process_zero:
+            return
+        step = int(state.global_step)
+        g = self.config.grpo
+        texts = answers(
+            model, self.tokenizer, self.rows, g.max_completion, g.temperature, self.config.seed
+        )
+        found = self.composer.score(self.rows, texts)
+        facts = summary(found, self.config)
+        self.results[step] = facts
+        row = {f"eval/{name}": value for name, value in facts.items()}
+        line = {"at": round(time.time(), 3), "step": step, "stage": "eval", "metrics": row}
+        self.run.append(self.run.metrics, line)
+        for i in range(min(len(texts), g.samples_per_step)):
+            self.run.append(self.run.samples, {"step": step, "eval": True, **sample_line(found, i)})
+
+
+def summary(found: Measured, config: RunConfig) -> dict[str, Value]:
+    r = config.reward
+    fixed = Weights(r.reference_alpha, r.redundancy, r.quality_floor)
+    return {
+        "reward/reference": numbers.mean(compose(p, fixed) for p in found.parts),
+        "parts/quality": numbers.mean(p.quality for p in found.parts),
+        "parts/personalization": numbers.mean(p.personalization for p in found.parts),
+        "parts/redundancy": numbers.mean(p.redundancy for p in found.parts),
+        **{name: numbers.mean(values) for name, values in found.extra.items()},
+    }
+
+
+@torch.inference_mode()
+def answers(
+    model: Any,
+    tokenizer: Any,
+    rows: Sequence[Row],
+    max_new: int,
+    temperature: float,
+    seed: int,
+    batch: int = 64,
+) -> list[str]:
+    """Sampled answers to held-out prompts; temperature 0 is greedy."""
+    was_training = model.training
+    model.eval()
+    found: list[str] = []
+    how = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        for start in range(0, len(rows), batch):
+            texts = [
+                policy_text(tokenizer, r["persona"], r["prompt"])
+                for r in rows[start : start + batch]
+            ]
+            inputs = tokenizer(
+                texts,
+                return_tensors="pt",
+                padding=True,
+                padding_side="left",
+                add_special_tokens=False,
+            ).to(model.device)
+            ids = model.generate(**inputs, max_new_tokens=max_new, **how)
+            new = ids[:, inputs["input_ids"].shape[1] :]
+            found += tokenizer.batch_decode(new, skip_special_tokens=True)
+    model.train(was_training)
+    return found

@@ -1,0 +1,149 @@
+"""Models and tokenizers: from a folder, from a package, or made from scratch."""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
+from tokenizers.models import BPE
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedTokenizerFast,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+
+from training.engine.config.schema import Model, Scratch
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+START, END, PAD = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
+
+
+def dtype_of(model: Model) -> torch.dtype:
+    return torch.bfloat16 if model.dtype == "bfloat16" else torch.float32
+
+
+def load_base(model: Model, texts: Iterable[str]) -> tuple[Any, Any]:
+    """Model and tokenizer to start SFT from; `texts` teach a tokenizer made from scratch."""
+    if model.path:
+        loaded = AutoModelForCausalLM.from_pretrained(model.path, dtype=dtype_of(model))
+        return loaded, load_tokenizer(model.path)
+    if model.package:
+        return load_package(model)
+    if model.scratch is None:
+        raise ValueError("no model is named")
+    tokenizer = make_tokenizer(texts, model.scratch.vocabulary)
+    return make_model(model.scratch, tokenizer), tokenizer
+
+
+def load_tokenizer(path: str | Path) -> Any:
+    """With padding on the left, as generation wants it."""
+    tokenizer = AutoTokenizer.from_pretrained(str(path))
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_package(model: Model) -> tuple[Any, Any]:
+    """Weights that a Python package carries as GGUF, with the quantisation undone for training."""
+    folder = Path(str(importlib.resources.files(model.package.replace("-", "_"))))
+    file = next(iter(sorted(folder.rglob("*.gguf"))), None)
+    if file is None:
+        raise FileNotFoundError(f"the package {model.package} holds no .gguf file")
+    where, name = str(file.parent), file.name
+    loaded = AutoModelForCausalLM.from_pretrained(where, gguf_file=name, dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(where, gguf_file=name)
+    tokenizer.padding_side = "left"
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    for left in ("hf_quantizer", "quantization_method", "is_quantized"):
+        if hasattr(loaded, left):
+            delattr(loaded, left)
+    if hasattr(loaded.config, "quantization_config"):
+        del loaded.config.quantization_config
+    return loaded, tokenizer
+
+
+def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
+    """Byte-level BPE: every text has tokens, also those nobody thought of."""
+    bare = Tokenizer(BPE())
+    bare.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bare.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=[PAD, START, END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bare.train_from_iterator(texts, trainer)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bare,
+        eos_token=END,
+        pad_token=PAD,
+        padding_side="left",
+        model_input_names=["input_ids", "attention_mask"],
+    )
+    tokenizer.chat_template = CHATML
+    return tokenizer
+
+
+def make_model(scratch: Scratch, tokenizer: Any) -> Any:
+    """A small Qwen2 with random weights; seeded by the caller."""
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=scratch.hidden,
+        intermediate_size=scratch.intermediate,
+        num_hidden_layers=scratch.layers,
+        num_attention_heads=scratch.heads,
+        num_key_value_heads=scratch.kv_heads,
+        max_position_embeddings=512,
+        initializer_range=scratch.initializer_range,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    return Qwen2ForCausalLM(config)
+
+
+def load_classifier(path: str | Path, model: Model) -> Any:
+    """A model with one output: the logit of a reward."""
+    return AutoModelForSequenceClassification.from_pretrained(
+        str(path), num_labels=1, dtype=dtype_of(model)
+    )
+
+
+def peft_config(model: Model, task: str) -> Any:
+    """LoRA as configured, or None for all weights."""
+    if model.lora is None:
+        return None
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=model.lora.rank,
+        lora_alpha=model.lora.alpha,
+        target_modules=list(model.lora.targets),
+        task_type=task,
+    )
+
+
+def versions() -> dict[str, str]:
+    """What was installed, for the manifest."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in ("torch", "transformers", "trl", "accelerate", "tokenizers", "peft", "vllm"):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

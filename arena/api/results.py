@@ -21,12 +21,13 @@ from rest_framework.views import APIView
 
 from arena import exports
 from arena.api import serializers as s
-from arena.api.common import NUMBER, READ, MayRead, Newest
+from arena.api.common import MayRead
 from arena.enums import COMPOSITE, AssignmentState, RoundState, Variant
 from arena.models import Round
 from arena.protocol import round_key
 from arena.selectors import history, leaderboard
 from arena.selectors.votes import round_totals
+from webapp.core.api_parts import NUMBER, READ, Newest
 from webapp.core.errors import Refused
 
 # --- rounds -----------------------------------------------------------------------------------

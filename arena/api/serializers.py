@@ -13,14 +13,6 @@ from arena.selectors.leaderboard import AXES
 WHOLE = 4 * 3600 * 1000  # milliseconds: the longest active time that a vote can claim
 
 
-class ErrorSerializer(serializers.Serializer[Any]):
-    """Every refusal: a stable code, a sentence for people, and the fields to correct."""
-
-    code = serializers.CharField()
-    message = serializers.CharField()
-    fields = serializers.DictField()  # type: ignore[assignment]
-
-
 # --- rounds -----------------------------------------------------------------------------------
 
 

@@ -16,11 +16,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from arena.api import serializers as s
-from arena.api.common import NUMBER, READ, REFUSALS, MayVote, Newest
+from arena.api.common import MayVote
 from arena.enums import Axis
 from arena.models import Assignment, Round, RoundRater, Vote
 from arena.selectors import ballots
 from arena.services import leases, votes
+from webapp.core.api_parts import NUMBER, READ, REFUSALS, Newest
 from webapp.core.errors import Refused
 
 

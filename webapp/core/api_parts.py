@@ -1,0 +1,58 @@
+"""What the APIs of all domains share: the shape of refusals, responses to list, paging."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
+from rest_framework import serializers
+from rest_framework.exceptions import NotFound
+from rest_framework.pagination import Cursor, CursorPagination
+from rest_framework.request import Request
+
+HIGHEST = 2**63 - 1
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """Every refusal: a stable code, a sentence for people, and the fields to correct."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    fields = serializers.DictField()  # type: ignore[assignment]
+
+
+def number(name: str, text: str = "") -> OpenApiParameter:
+    """A path parameter that names a row by its number."""
+    kind = {"type": "integer", "minimum": 1, "maximum": HIGHEST}
+    return OpenApiParameter(name, kind, OpenApiParameter.PATH, description=text)
+
+
+NUMBER = number("id")
+REFUSALS = {
+    401: OpenApiResponse(ErrorSerializer, "Sign in or send a token."),
+    403: OpenApiResponse(ErrorSerializer, "Not allowed for this person."),
+}
+READ = {
+    400: OpenApiResponse(ErrorSerializer, "The query is not valid."),
+    404: OpenApiResponse(ErrorSerializer, "There is no such object."),
+    409: OpenApiResponse(ErrorSerializer, "The state does not allow it: the round is sealed …"),
+    422: OpenApiResponse(ErrorSerializer, "The value does not exist here."),
+    **REFUSALS,
+}
+
+
+class Newest(CursorPagination):
+    """Newest first, page by page."""
+
+    ordering = "-pk"
+    page_size = 100
+
+    def decode_cursor(self, request: Request) -> Cursor | None:
+        """A made-up cursor is not found, instead of failing in the database."""
+        cursor = super().decode_cursor(request)
+        if cursor is None or cursor.position is None:
+            return cursor
+        position = str(cursor.position)
+        if not (position.isascii() and position.isdigit()):
+            raise NotFound(self.invalid_cursor_message)
+        return cursor

@@ -17,6 +17,7 @@ from annotation.enums import ItemFlag, ItemKind, ItemState
 from annotation.models import Item, ItemOrigin, ItemText, Project
 from annotation.services.decisions import settle_item
 from annotation.services.gold import rescore_item
+from annotation.services.projects import locked
 from annotation.services.queue import refresh_targets as refresh_targets  # callers of add_items
 from webapp.catalog.models import Answer, Contestant, ImportRun, PersonaVersion, Seal
 from webapp.catalog.selectors import readable_texts
@@ -24,6 +25,7 @@ from webapp.catalog.strata import stratum_of
 from webapp.catalog.texts import canonical_json, is_blank, sha256
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
+from webapp.core.locking import retry_deadlocks
 from webapp.core.worddiff import nearly_identical
 
 PAIRS_A_CALL = 2000
@@ -284,6 +286,7 @@ def _check_readable(answer: Answer) -> None:
         raise Refused(_("The text of this answer was erased."), code="erased")
 
 
+@retry_deadlocks
 def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
     """Give out held or dropped items after all. Number of items.
 
@@ -291,6 +294,7 @@ def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
     """
     policies.check_manage(actor)
     with transaction.atomic():
+        project = locked(project.pk)
         from_states = [ItemState.HELD, ItemState.DROPPED]
         found = _locked(project, items, state__in=from_states, body__isnull=False)
         rows = Item.objects.filter(pk__in=found)
@@ -305,10 +309,12 @@ def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
     return len(found)
 
 
+@retry_deadlocks
 def drop_items(*, actor: Any, project: Project, items: Iterable[int], flag: str = "") -> int:
     """Take items out; labels that they have stay. A gold item scores nobody any more."""
     policies.check_manage(actor)
     with transaction.atomic():
+        project = locked(project.pk)
         found = _locked(project, items)
         rows = Item.objects.filter(pk__in=found).exclude(state=ItemState.DROPPED)
         changed = list(rows.order_by("pk").values_list("pk", flat=True))
@@ -323,10 +329,12 @@ def drop_items(*, actor: Any, project: Project, items: Iterable[int], flag: str 
     return len(changed)
 
 
+@retry_deadlocks
 def hold_items(*, actor: Any, project: Project, items: Iterable[int], flag: str) -> int:
     """Keep items that are not settled back until somebody has looked at them."""
     policies.check_manage(actor)
     with transaction.atomic():
+        project = locked(project.pk)
         waiting = [ItemState.OPEN, ItemState.PARKED, ItemState.DISPUTED]
         found = _locked(project, items, state__in=waiting)
         Item.objects.filter(pk__in=found).update(state=ItemState.HELD)

@@ -20,6 +20,7 @@ from annotation.services.webhooks import announce
 from webapp.catalog.texts import sha256
 from webapp.core import audit, jobs
 from webapp.core.errors import InvalidInput, Refused
+from webapp.core.locking import retry_deadlocks
 
 # What labels mean must not change under the labels.
 FIXED_ONCE_LABELLED = ("axes", "ask_strength", "allow_tie", "allow_both_bad")
@@ -48,6 +49,7 @@ def create_project(
     return project
 
 
+@retry_deadlocks
 def change_project(*, actor: Any, project: Project, settings: Mapping[str, Any]) -> Project:
     """Change settings. What labels mean is fixed as soon as there is one.
 
@@ -107,7 +109,7 @@ def _reorder_axes(project: Project) -> None:
 
 def locked(pk: int) -> Project:
     """The project with its row locked; call inside a transaction."""
-    return Project.objects.select_for_update().get(pk=pk)
+    return Project.objects.select_for_update(no_key=True).get(pk=pk)
 
 
 def move_project(*, actor: Any, project: Project, to: str, reason: str = "") -> Project:

@@ -71,12 +71,12 @@ def refresh_targets(*, project: Project) -> None:
     Strata without a target are open whole. Items that somebody works on stay open.
     """
     with transaction.atomic():
-        row = Project.objects.select_for_update().get(pk=project.pk)
+        row = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
         parked = row.items.filter(state=ItemState.PARKED)
         parked.exclude(stratum__in=list(row.targets)).update(state=ItemState.OPEN)
         if not row.targets:
             return
-        settled = row.items.filter(state__in=[ItemState.DONE, ItemState.DISPUTED])
+        settled = row.items.filter(state__in=[ItemState.DONE, ItemState.DISPUTED], synthetic=False)
         used = dict(settled.order_by().values_list("stratum").annotate(n=Count("pk")))
         for stratum, wanted in sorted(row.targets.items()):
             _fill(row, stratum, max(wanted - used.get(stratum, 0), 0))

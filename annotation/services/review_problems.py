@@ -14,6 +14,7 @@ from annotation.enums import ItemFlag, ItemState
 from annotation.models import Item, Problem
 from annotation.services.adjudication import contest_item
 from annotation.services.items import drop_items, hold_items, release_items, remove_flag
+from annotation.services.projects import locked
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
@@ -33,6 +34,7 @@ def resolve_problems(*, actor: Any, item: Item, to: str, note: str = "") -> int:
     if to not in list(Resolution):
         raise InvalidInput(_("Choose what is to become of the item."), field="to")
     with transaction.atomic():
+        locked(item.project_id)  # before the item, as whoever changes settings does
         Item.objects.select_for_update(no_key=True).only("pk").get(pk=item.pk)
         row = Item.objects.select_related("project").get(pk=item.pk)
         reports = Problem.objects.filter(item=row, resolved_at=None)

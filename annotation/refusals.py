@@ -114,7 +114,10 @@ FILES: dict[str, Any] = {
         "first line names them."
     ),
     "column_twice": _("Two columns have the name “%(name)s”."),
-    "no_records": _("There is no JSON object at the beginning of the file."),
+    "no_records": _(
+        "The file does not begin with records. JSON Lines holds one object a line, a JSON file "
+        "holds a list of objects."
+    ),
     "lacks": _("%(wanted)s needs the fields %(keys)s; the file has %(columns)s."),
     "choose_columns": _(
         "Say which columns hold what: the prompt, and either the first and second answer or the "

@@ -38,6 +38,10 @@ DETAILS = (
 def pairs(item: Item, options: Options) -> Iterator[PairRow]:
     source = fields.mapping(item.value, "")
     (one, chosen), (other, rejected) = _side(source, CHOSEN), _side(source, REJECTED)
+    for name, value in ((one, chosen), (other, rejected)):
+        if not isinstance(value, str | list):
+            found = fields.kind(value)
+            raise RowError("type", name, found=found, wanted="text or list of turns")
     if isinstance(chosen, str) != isinstance(rejected, str):
         raise RowError("mixed", other)
     if isinstance(chosen, str):

@@ -269,7 +269,7 @@ def _count(entry: Entry, counts: dict[str, int], tallies: dict[str, Counter[str]
     counts["labels_beside"] += entry.labels_beside
     counts["unlabelled"] += not row.labels and not row.gold
     counts["gold"] += bool(row.gold)
-    if entry.new and entry.added:
+    if entry.new and entry.added and not row.gold and row.state in ("", ItemState.HELD):
         tallies["flags"].update(entry.added.flags)
     tallies["annotators"].update(label.annotator for label in row.labels)
     tallies["producers"].update(name for name in (row.first_producer, row.second_producer) if name)

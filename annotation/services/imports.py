@@ -16,11 +16,13 @@ from annotation.formats.containers import Records, container_of, open_records
 from annotation.formats.prism import read_survey
 from annotation.formats.rows import AXES, DATASET, Options, ParsedPair
 from annotation.models import Project
+from annotation.selectors.imports import KIND as KIND
+from annotation.selectors.imports import sealed_hashes
 from annotation.services.import_batches import store_pairs
 from annotation.services.import_rows import PairBatch, pair_batches, recall
 from annotation.services.queue import refresh_targets
 from webapp.catalog.formats.rows import FormatError, Refusal
-from webapp.catalog.models import ImportRun, Seal
+from webapp.catalog.models import ImportRun
 from webapp.catalog.refusals import as_error_line
 from webapp.catalog.scratch import Scratch
 from webapp.catalog.services.checks import import_limits
@@ -28,7 +30,6 @@ from webapp.catalog.services.importers import Sample, Stored
 from webapp.catalog.texts import excerpt, sha256
 from webapp.core.errors import InvalidInput
 
-KIND = "pairs"
 COLUMNS_SHOWN, EXAMPLE = 200, 60
 ARCHIVES = (b"\x1f\x8b", b"PK\x03\x04")
 
@@ -128,11 +129,7 @@ def _columns(shown: Look) -> list[list[str]]:
     """Names of columns with an example each, none of a text that a seal covers (V1)."""
     examples = shown.examples
     hashes = {name: sha256(value) for name, value in examples.items() if value}
-    sealed = set(
-        Seal.objects.filter(released_at=None, answer__text_sha256__in=hashes.values()).values_list(
-            "answer__text_sha256", flat=True
-        )
-    )
+    sealed = sealed_hashes(hashes.values())
     return [
         [name, "" if hashes.get(name) in sealed else excerpt(examples.get(name, ""), EXAMPLE)]
         for name in shown.columns[:COLUMNS_SHOWN]

@@ -299,6 +299,7 @@ CELERY_TASK_ROUTES = {
     "workers.annotation_statistics": {"queue": "default"},
     "workers.settle_ready": {"queue": "default"},
     "workers.run_export": {"queue": "default"},
+    "workers.run_counterfactuals": {"queue": "default"},
 }
 CELERY_TASK_ALWAYS_EAGER = env.bool("CELERY_EAGER", default=False)
 CELERY_TASK_EAGER_PROPAGATES = True

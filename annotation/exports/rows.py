@@ -46,9 +46,13 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class LabelRow:
-    """One annotator's label. Verdicts are canonical; `first_left`: the first answer stood left."""
+    """One annotator's label. `annotator`: the name that an import gave her, else the pseudonym.
+
+    Verdicts are canonical; `first_left`: the first answer stood left.
+    """
 
     annotator: str
+    pseudonym: str
     verdicts: Mapping[str, str]
     strengths: Mapping[str, int]
     first_left: bool

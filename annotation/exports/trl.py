@@ -133,7 +133,7 @@ def _label(label: LabelRow, axis: str, side: str) -> dict[str, Any]:
     if verdict in (FIRST, SECOND):
         verdict = "chosen" if verdict == side else "rejected"
     return {
-        "annotator": label.annotator,
+        "annotator": label.pseudonym,
         "verdict": verdict,
         "left": label.first_left == (side == FIRST),
         "at": label.at,

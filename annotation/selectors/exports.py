@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Exists, IntegerField, OuterRef, Subquery
+from django.db.models import Count, Exists, IntegerField, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from annotation.enums import Axis, LeaseState
@@ -22,7 +22,7 @@ COLUMNS = (
     "pk", "state", "synthetic", "first_sha256", "second_sha256", "prompt_id", "prompt__text_hash",
     "prompt__split", "persona_version__persona_id", "persona_version__persona__split",
     "persona_version__persona__withdrawn_at", "body__pk", "rewrite__pair", "rewrite__state",
-    "gold_rows", "external", "submitted",
+    "origin__details__counterfactual_pair", "gold_rows", "external", "submitted",
     *(f"{axis}_decision__{name}" for axis in Axis.values for name in DECISION),
 )  # fmt: skip
 
@@ -50,7 +50,11 @@ def _annotated(project: Project) -> Any:
         Item.objects.filter(project=project)
         .order_by("pk")
         .annotate(
-            gold_rows=Exists(GoldItem.objects.filter(item=OuterRef("pk"))),
+            gold_rows=Exists(
+                GoldItem.objects.filter(
+                    Q(item=OuterRef("pk")) | Q(item=OuterRef("rewrite__source_item"))
+                )
+            ),
             external=Exists(leases.filter(counted=True, member__user=None)),
             submitted=Coalesce(Subquery(counted, output_field=IntegerField()), 0),
         )
@@ -83,9 +87,15 @@ def _facts(row: Mapping[str, Any], soft: Soft) -> Facts:
         external=row["external"],
         synthetic=synthetic,
         same_text=row["first_sha256"] == row["second_sha256"],
-        pair=row["rewrite__pair"] or "",
+        pair=_pair(row) if synthetic else "",
         review=row["rewrite__state"] or "",
     )
+
+
+def _pair(row: Mapping[str, Any]) -> str:
+    """What the two directions share; it comes along when they are exported and imported again."""
+    said = row["rewrite__pair"] or row["origin__details__counterfactual_pair"]
+    return said if isinstance(said, str) else ""
 
 
 def _outcomes(row: Mapping[str, Any], soft: Soft) -> Iterator[tuple[str, Outcome]]:
@@ -138,10 +148,9 @@ def labels_of(pks: Sequence[int]) -> dict[int, list[LabelRow]]:
 def _label(lease: Lease) -> LabelRow:
     head, member = lease.head, lease.member
     assert head is not None
-    at = lease.submitted_at if head.source == "import" else head.at
-    assert at is not None
     return LabelRow(
         annotator=member.external_name or member.pseudonym,
+        pseudonym=member.pseudonym,
         verdicts={axis: getattr(head, axis) for axis in Axis.values if getattr(head, axis)},
         strengths={
             axis: strength
@@ -149,8 +158,8 @@ def _label(lease: Lease) -> LabelRow:
             if (strength := getattr(head, f"{axis}_strength"))
         },
         first_left=lease.first_left,
-        at=at.isoformat(),
-        guideline=head.guideline.n if head.guideline else 0,
+        at=head.at.isoformat(),
+        guideline=head.guideline.n if head.guideline else (head.imported or {}).get("guideline", 0),
         tags=clean(head.tags),
         comment=clean(head.comment),
         active_ms=head.active_ms,

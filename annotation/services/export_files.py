@@ -41,14 +41,14 @@ def discard(pk: int) -> None:
 
 
 @contextmanager
-def alive(pk: int) -> Iterator[bool]:
-    """Hold the export's lock file; False where a living process of this machine holds it.
+def alive(name: str) -> Iterator[bool]:
+    """Hold the lock file of a run or job; False where a living process of this machine holds it.
 
     The system lets go of it when a process dies, however it dies.
     """
     locks = Path(settings.MEDIA_ROOT) / "locks"
     locks.mkdir(parents=True, exist_ok=True)
-    with (locks / f"export-{pk}").open("w") as lock:
+    with (locks / name).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

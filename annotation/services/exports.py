@@ -108,7 +108,7 @@ def run_export(
     *, pk: int, take_over: bool = False, progress: Progress | None = None
 ) -> ExportRun | None:
     """Work on a run until it is done. None where another process has it; harmless to call twice."""
-    with files.alive(pk) as free:
+    with files.alive(f"export-{pk}") as free:
         run = _claim(pk, take_over) if free else None
         if run is None:
             return None

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from annotation.services import decisions, deliveries, exports, statistics, upkeep
+from annotation.services import counterfactuals, decisions, deliveries, exports, statistics, upkeep
 
 
 @shared_task(name="workers.repair_annotation", time_limit=300)
@@ -11,6 +11,7 @@ def repair_annotation() -> None:
     upkeep.sweep_leases()
     upkeep.settle_all_ready()
     exports.repair_exports()
+    counterfactuals.repair_jobs()
     upkeep.release_claims()
     statistics.refresh_stale()
     deliveries.repair_deliveries()
@@ -20,6 +21,11 @@ def repair_annotation() -> None:
 def settle_ready(pk: int) -> None:
     """Settle the items of a project that asks for fewer labels now."""
     decisions.settle_ready(pk=pk)
+
+
+@shared_task(name="workers.run_counterfactuals", time_limit=3500)
+def run_counterfactuals(pk: int) -> None:
+    counterfactuals.run_job(pk)
 
 
 @shared_task(name="workers.run_export", time_limit=3500)

@@ -24,7 +24,7 @@ from annotation.views.items import gold_words
 from annotation.views.manage import act
 from annotation.views.words import outcomes_of, say, tag_words
 from webapp.accounts.access import admin_only
-from webapp.core.errors import PalateError
+from webapp.core.errors import InvalidInput, PalateError
 
 PAGE_SIZE = 30
 
@@ -118,9 +118,12 @@ def _answer(request: HttpRequest, row: Appeal, form: AppealForm) -> HttpResponse
         else:
             review_appeals.reject_appeal(actor=request.user, appeal=row, answer=answer)
             messages.success(request, _("Not upheld. She reads your answer."))
-    except PalateError as error:
+    except InvalidInput as error:
         form.add_error(error.field if error.field in form.fields else None, str(error))
         return None
+    except PalateError as error:
+        messages.error(request, str(error))
+        return redirect("annotation:appeal", project.pk, row.pk)
     return redirect("annotation:appeals", project.pk)
 
 

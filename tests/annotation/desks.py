@@ -7,6 +7,8 @@ from typing import Any
 from django.test import Client
 from django.urls import reverse
 
+from annotation.assignment import Serving, serving
+from annotation.models import Member
 from annotation.services.reading import confirm_guidelines
 from tests.annotation.factories import Desk
 from webapp.accounts.models import User
@@ -48,3 +50,13 @@ def send(desk: Desk, client: Client, token: str, *, htmx: bool = True, **data: A
 
 def send_next(desk: Desk, client: Client, **data: Any) -> Any:
     return send(desk, client, token_of(desk, client), **data)
+
+
+def at_gold(desk: Desk, n: int = 0, *, odd: bool = False) -> None:
+    """Put a member before a place where a gold item is due, if there is one."""
+    member = desk.member(desk.people[n])
+    seed = desk.project.seed
+    places = range(member.served, 500)
+    due = (p for p in places if serving(seed, member.pk, p, 50, 0) == Serving.GOLD)
+    place = next(p for p in due if p % 2 or not odd)
+    Member.objects.filter(pk=member.pk).update(served=place)

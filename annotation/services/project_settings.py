@@ -8,6 +8,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from annotation.enums import Axis
+from annotation.gold import least_labels
 from webapp.catalog.enums import STRATUM_FEATURES
 from webapp.core.errors import InvalidInput
 
@@ -34,7 +35,7 @@ SETTINGS = (
 RANGES = {  # lowest and highest value of each number
     "gold_percent": (0, 50),
     "repeat_percent": (0, 50),
-    "gold_floor": (0, 100),
+    "gold_floor": (0, 95),
     "gold_minimum": (1, 1000),
     "onboarding_size": (0, 200),
     "price_cents": (0, 1_000_000),
@@ -69,6 +70,13 @@ def _check_numbers(values: Mapping[str, Any]) -> None:
             raise InvalidInput(
                 _("A number from %(low)s to %(high)s.") % {"low": low, "high": high}, field=name
             )
+    least = least_labels(values.get("gold_floor", 0) / 100)
+    if values.get("gold_minimum", least) < least:
+        raise InvalidInput(
+            _("At least %(least)s: with fewer, even somebody who is always right would be paused.")
+            % {"least": least},
+            field="gold_minimum",
+        )
     if values.get("gold_percent", 0) + values.get("repeat_percent", 0) > 50:
         raise InvalidInput(
             _("Gold and repeated items together are at most half of the work."),

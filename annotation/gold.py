@@ -22,3 +22,11 @@ def interval(right: float, seen: float, level: float = 0.95) -> tuple[float, flo
 def falls_short(right: int, seen: int, floor: float, minimum: int) -> bool:
     """Whether enough gold was seen and the accuracy cannot be trusted to reach `floor`."""
     return seen >= max(minimum, 1) and lower_bound(right, seen) < floor
+
+
+def least_labels(floor: float) -> int:
+    """How many gold labels it takes until somebody who is always right is trusted with `floor`."""
+    seen = 1
+    while lower_bound(seen, seen) < floor:
+        seen += 1
+    return seen

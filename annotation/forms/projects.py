@@ -91,7 +91,10 @@ class ProjectForm(forms.Form):
     gold_floor = number(
         "gold_floor",
         _("Accuracy on gold, at least percent"),
-        _("Who is very likely below it is paused, and you are told. 0 pauses nobody."),
+        _(
+            "Who is not shown to reach it, with a certainty of nine in ten, is paused, and you are "
+            "told. 0 pauses nobody."
+        ),
         initial=50,
     )
     gold_minimum = number(

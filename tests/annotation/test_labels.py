@@ -148,7 +148,7 @@ def test_no_majority_at_the_maximum_is_a_dispute() -> None:
 
 def test_the_gold_account_pauses_who_cannot_be_trusted_and_a_correction_rescores() -> None:
     desk = make_desk(
-        people=1, n_items=40, settings={"gold_percent": 50, "gold_minimum": 3, "gold_floor": 60}
+        people=1, n_items=40, settings={"gold_percent": 50, "gold_minimum": 3, "gold_floor": 55}
     )
     working(desk)
     gold = desk.items()[:6]

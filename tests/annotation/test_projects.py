@@ -145,6 +145,7 @@ def test_an_item_in_work_stays_open_whatever_the_target() -> None:
         ({"gold_percent": 40, "repeat_percent": 20}, "gold_percent"),
         ({"gold_floor": 101}, "gold_floor"),
         ({"gold_minimum": 0}, "gold_minimum"),
+        ({"gold_minimum": 3, "gold_floor": 60}, "gold_minimum"),
         ({"lease_minutes": 0}, "lease_minutes"),
         ({"onboarding_size": -1}, "onboarding_size"),
         ({"tags": ["a", "a"]}, "tags"),
@@ -183,7 +184,7 @@ def test_what_labels_mean_is_fixed_once_there_is_one() -> None:
 
 def test_a_pause_by_the_gate_ends_with_a_new_account() -> None:
     desk = make_desk(
-        people=1, n_items=16, settings={"gold_percent": 50, "gold_minimum": 3, "gold_floor": 60}
+        people=1, n_items=16, settings={"gold_percent": 50, "gold_minimum": 3, "gold_floor": 55}
     )
     working(desk)
     for item in desk.items()[:8]:

@@ -14,8 +14,10 @@ BENCHES: dict[str, list[str]] = {
     "ratings": [],
     "coverage": ["--repetitions", "200"],
     "imports": [],
+    "datasets": [],
     "reference_round": [],
     "http_voting": [],
+    "annotation_project": [],
     "kill9": [],
 }
 

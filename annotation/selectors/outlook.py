@@ -28,7 +28,7 @@ class Outlook:
     raised: str
     spent: str
     to_come: str
-    end: str
+    end: tuple[str, str]  # date and interval
     pace: str
     what_ifs: tuple[WhatIfRow, ...]
 
@@ -38,7 +38,7 @@ class WhatIfRow:
     overlap: int
     labels: int
     cost: str
-    end: str
+    end: tuple[str, str]  # date and interval
     right: tuple[str, ...]  # by axis
     chosen: bool
 
@@ -129,8 +129,8 @@ def shown_days(days: list[list[int]]) -> tuple[list[str], list[int]]:
     return names, [given.get(day, 0) for day in span]
 
 
-def end_words(found: Finish) -> str:
-    """A date with its interval, or why there is none."""
+def end_words(found: Finish) -> tuple[str, str]:
+    """A date and its interval, or why there is none and nothing."""
     reasons = {
         Unknown.NOTHING_LEFT: _("nothing is left to do"),
         Unknown.NOT_OPEN: _("cannot be told: the project is not open"),
@@ -138,13 +138,13 @@ def end_words(found: Finish) -> str:
         Unknown.NO_WORK: _("cannot be told: nobody has worked in the last two weeks"),
     }
     if found.unknown is not None:
-        return reasons[found.unknown]
+        return reasons[found.unknown], ""
     if found.days is None or found.lo is None:
-        return _("more than ten years away at this pace")
-    values = {"date": _date(found.days), "lo": _date(found.lo), "hi": _date(found.hi)}
+        return _("more than ten years away at this pace"), ""
+    values = {"lo": _date(found.lo), "hi": _date(found.hi)}
     if found.hi is None:
-        return _("%(date)s (95 %% interval: %(lo)s or later, no end can be told)") % values
-    return _("%(date)s (95 %% interval %(lo)s … %(hi)s)") % values
+        return _date(found.days), _("%(lo)s or later, no end can be told") % values
+    return _date(found.days), _("%(lo)s … %(hi)s") % values
 
 
 def _date(days: int | None) -> str:

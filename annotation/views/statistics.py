@@ -27,6 +27,7 @@ from webapp.core.charts import IntervalRow, interval_mark
 from webapp.core.charts_counts import day_bars, pair_map
 from webapp.core.http import go_back, whole_number
 
+MARGIN = 0.02
 MOVES: dict[str, Any] = {
     ProjectState.OPEN: gettext_lazy("Open the project"),
     ProjectState.PAUSED: gettext_lazy("Pause the project"),
@@ -159,9 +160,9 @@ def _axis(request: HttpRequest, known: Any, usual: str) -> str:
 
 
 def _mark(number: words.Number, low: float = 0.0) -> Any:
-    """The interval drawn from `low` to 1."""
+    """The interval drawn from `low` to 1, with room for the point at the ends."""
     if number.value is None:
         return ""
     value = number.value
     lo, hi = (value, value) if number.lo is None or number.hi is None else (number.lo, number.hi)
-    return interval_mark(IntervalRow("", "", value, lo, hi, number.n), low, 1.0)
+    return interval_mark(IntervalRow("", "", value, lo, hi, number.n), low - MARGIN, 1 + MARGIN)

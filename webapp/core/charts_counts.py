@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -26,20 +27,19 @@ from webapp.core.charts import (
 )
 from webapp.core.shortening import fit_names, pixels
 
-BAR, BARS_HEIGHT = 20, 200  # width of a day, height of the picture
-MOST_NAMED = 8  # days that are named below
+BAR, BARS_HEIGHT = 24, 200  # width of a day, height of the picture
+NAMED = 3  # every third day is named below, the last one surely
 
 
 def day_bars(labels: Sequence[str], values: Sequence[int], *, title: str) -> SafeString:
     """One bar per day, oldest first; the description holds the numbers."""
     if not values:
         return _empty(title, False)
-    top = max(max(values), 1)
-    step = max(_round_step(top / 4), 1)
-    scale = Scale(0, max(top, step), BARS_HEIGHT - 36, 16)
+    step = max(_round_step(max(max(values), 1) / 4), 1)
+    top = step * ceil(max(max(values), 1) / step)
+    scale = Scale(0, top, BARS_HEIGHT - 36, 16)
     plot = max(BAR * len(values), 280)
-    parts = [_level(scale, step * n, plot - 16) for n in range(int(top // step) + 1)]
-    every = -(-len(labels) // MOST_NAMED)
+    parts = [_level(scale, level, plot - 16) for level in range(0, int(top) + 1, int(step))]
     for number, (label, value) in enumerate(zip(labels, values, strict=True)):
         x = 72 + BAR * number
         height = round(scale(0) - scale(value), 1)
@@ -47,9 +47,9 @@ def day_bars(labels: Sequence[str], values: Sequence[int], *, title: str) -> Saf
             f'<rect class="c-point" x="{x}" y="{scale(value)}" width="{BAR - 6}" '
             f'height="{height}" fill="{ACCENT}"><title>{_clean(label)}: {value:,}</title></rect>'
         )
-        if (len(labels) - 1 - number) % every == 0:
+        if (len(labels) - 1 - number) % NAMED == 0:
             parts.append(
-                _text(x + 7, BARS_HEIGHT - 12, label, tone="muted", anchor="middle", size=11)
+                _text(x + 9, BARS_HEIGHT - 12, label, tone="muted", anchor="middle", size=11)
             )
     words = " ".join(f"{a}: {n:,}." for a, n in zip(labels, values, strict=True))
     return _svg(parts, 72 + plot + 16, BARS_HEIGHT, title, words, False)

@@ -1,0 +1,383 @@
+"""A project of 10,000 and one of 100,000 items: what a page asks and how long it takes.
+
+    python -m bench.annotation_project [--only sqlite|postgres] [--items 100000] [--rounds 60]
+
+Three projects: a small and a large one in the middle of their work (two labels per item; the
+busiest annotator has labelled a fifth of the items once, and their second place is still open;
+one item in twenty was raised on disagreement, after she labelled it), and one whose items all have
+two labels, for the statistics job. Requests go through Django's test client in this process, so
+that times are the site's own. Exit code 1 where a page needs more than 12 statements, where the
+next item costs more than 1.3 times as much in the large project, or where the job takes more than
+20 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from bench.site import DATABASE_URL, ROOT, Site
+
+MOST_QUERIES, MOST_RATIO, MOST_JOB_S = 12, 1.3, 20.0
+PEOPLE = 12
+CHUNK = 2000
+
+
+def make_people(n: int) -> list[Any]:
+    from webapp.accounts.models import User
+
+    User.objects.bulk_create(
+        [
+            User(username="mara", role="admin"),
+            *(User(username=f"ann-{k}", role="annotator") for k in range(n)),
+        ]
+    )
+    return list(User.objects.filter(role="annotator").order_by("pk"))
+
+
+def make_versions() -> list[Any]:
+    from webapp.catalog.services.personas import create_persona
+
+    return [
+        create_persona(
+            actor=None,
+            pseudonym=f"p{k}",
+            summary=f"Person number {k}: wants it short.",
+            features={
+                "expertise": ("novice", "expert")[k % 2],
+                "language": ("en", "zh")[k // 2 % 2],
+            },
+        ).versions.first()
+        for k in range(8)
+    ]
+
+
+def make_project(name: str, n: int, people: Sequence[Any], versions: Sequence[Any]) -> Any:
+    """An open project with `n` items, without gold, and everybody a member at work."""
+    from annotation.assignment import shuffle_key
+    from annotation.models import Item, ItemOrigin, ItemText, Member
+    from annotation.services import projects
+    from webapp.accounts.models import User
+    from webapp.catalog.services.prompts import get_or_create_prompt
+    from webapp.catalog.strata import stratum_of
+    from webapp.catalog.texts import sha256
+
+    manager = User.objects.get(username="mara")
+    settings = {
+        "base_overlap": 2, "max_overlap": 3, "gold_percent": 0, "repeat_percent": 0,
+        "onboarding_size": 0, "stratum_features": ["expertise", "language"], "price_cents": 10,
+    }  # fmt: skip
+    project = projects.create_project(
+        actor=manager, name=name, guidelines="Read both.", settings=settings
+    )
+    projects.add_members(actor=manager, project=project, users=people)
+    Member.objects.filter(project=project).update(
+        state="working", guideline_read=project.guidelines.first()
+    )
+    prompts = [get_or_create_prompt(messages=f"Question {k}?").pk for k in range(500)]
+    strata = [stratum_of(v.persona.features, project.stratum_features) for v in versions]
+    for start in range(0, n, CHUNK):
+        numbers = range(start, min(start + CHUNK, n))
+        rows = []
+        for k in numbers:
+            digest = sha256(f"{name} {k}")
+            rows.append(
+                Item(
+                    project=project, content_sha256=digest, prompt_id=prompts[k % 500],
+                    persona_version=versions[k % 8], first_sha256=digest,
+                    second_sha256=sha256(digest), stratum=strata[k % 8], target=2,
+                    shuffle_key=shuffle_key(project.seed, digest), source=f"pairs.jsonl:{k}",
+                )
+            )  # fmt: skip
+        Item.objects.bulk_create(rows)
+        ItemText.objects.bulk_create(
+            ItemText(item=row, first=f"Short {row.pk}. " * 20, second=f"Long {row.pk}. " * 40)
+            for row in rows
+        )
+        ItemOrigin.objects.bulk_create(
+            ItemOrigin(item=row, first_producer="Harbor", second_producer="Quarry") for row in rows
+        )
+    return projects.move_project(actor=manager, project=project, to="open")
+
+
+def give_labels(project: Any, jobs: Sequence[tuple[int, int]]) -> None:
+    """Labels of (item, member) pairs as if submitted over the last week."""
+    from django.db import connection
+    from django.utils import timezone
+
+    from annotation.models import Label, Lease
+
+    now = timezone.now()
+    for start in range(0, len(jobs), CHUNK):
+        part = jobs[start : start + CHUNK]
+        leases = Lease.objects.bulk_create(
+            Lease(
+                item_id=item, member_id=member, state="shown", counted=True,
+                first_left=bool(item % 2), expires_at=now, shown_at=now,
+            )
+            for item, member in part
+        )  # fmt: skip
+        Label.objects.bulk_create(
+            Label(
+                lease=lease, item_id=lease.item_id, member_id=lease.member_id, revision=1,
+                quality=_verdict(lease), personalization=_verdict(lease), active_ms=25_000,
+                first_left=lease.first_left,
+            )
+            for lease in leases
+        )  # fmt: skip
+        ago = timedelta(days=7 * (1 - start / len(jobs)))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE annotation_lease SET state = 'submitted', submitted_at = %s, head_id = "
+                "(SELECT l.id FROM annotation_label l WHERE l.lease_id = annotation_lease.id) "
+                "WHERE state = 'shown'",
+                [now - ago],
+            )
+
+
+def _verdict(lease: Any) -> str:
+    noisy = hash((lease.item_id, lease.member_id)) % 10 < 3
+    return ("first", "second", "tie", "first")[lease.item_id % 3 + noisy]
+
+
+def advance(project: Any) -> None:
+    """Bring a project to the middle of its work, see the module's docstring."""
+    from django.db.models import F
+
+    from annotation.models import Member
+
+    members = list(project.members.order_by("pk"))
+    queue = list(project.items.order_by("shuffle_key").values_list("pk", "shuffle_key"))
+    pks = [pk for pk, _key in queue]
+    fifth, raised = len(pks) // 5, len(pks) // 20
+    once, twice, third = pks[:fifth], pks[fifth : 3 * fifth], pks[3 * fifth : 3 * fifth + raised]
+    busy, other = members[0].pk, members[1].pk
+    jobs = [(pk, busy) for pk in once]
+    jobs += [(pk, members[1 + k % 10].pk) for k, pk in enumerate(twice)]
+    jobs += [(pk, members[2 + k % 10].pk) for k, pk in enumerate(twice)]
+    jobs += [(pk, who) for pk in third for who in (busy, other)]
+    give_labels(project, jobs)
+    set_items(project, once, live=1, done=1)
+    set_items(project, twice, live=2, done=2, state="done")
+    set_items(project, third, live=2, done=2, target=3, priority=1)
+    Member.objects.filter(pk=busy).update(cursor=queue[fifth - 1][1], served=F("served") + fifth)
+
+
+def finish(project: Any) -> None:
+    """Two labels for every item."""
+    members = [member.pk for member in project.members.order_by("pk")]
+    pks = list(project.items.order_by("shuffle_key").values_list("pk", flat=True))
+    give_labels(
+        project, [(pk, members[(k + step) % PEOPLE]) for k, pk in enumerate(pks) for step in (0, 5)]
+    )
+    set_items(project, pks, live=2, done=2, state="done")
+
+
+def set_items(project: Any, pks: Sequence[int], **columns: Any) -> None:
+    for start in range(0, len(pks), 500):
+        project.items.filter(pk__in=pks[start : start + 500]).update(**columns)
+
+
+# Measuring
+
+
+def nothing() -> None:
+    """What stands before a request that needs nothing undone."""
+
+
+def timed(act: Callable[[], Any], rounds: int, undo: Callable[[], Any] = nothing) -> dict[str, Any]:
+    """p50, p95 in ms and the most statements over so many calls; `undo` goes before each."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    times, most = [], 0
+    for number in range(rounds + 5):
+        undo()
+        started = time.perf_counter()
+        if number >= 5:
+            act()
+            times.append((time.perf_counter() - started) * 1000)
+            continue
+        with CaptureQueriesContext(connection) as asked:
+            act()
+        statements = [q["sql"] for q in asked.captured_queries]
+        most = max(most, sum(not _is_frame(sql) for sql in statements))
+    times.sort()
+    return {
+        "p50_ms": round(times[len(times) // 2], 1),
+        "p95_ms": round(times[int(len(times) * 0.95)], 1),
+        "queries": most,
+    }
+
+
+def _is_frame(sql: str) -> bool:
+    return sql.split(" ", 1)[0] in ("BEGIN", "SAVEPOINT", "RELEASE", "COMMIT")
+
+
+def measure_project(project: Any, rounds: int) -> dict[str, Any]:
+    from django.test import Client
+
+    from annotation.models import Lease
+    from annotation.services import labels, leases
+
+    people = list(project.members.order_by("pk").select_related("user"))
+    found: dict[str, Any] = {}
+
+    def give_back(member: Any) -> Callable[[], Any]:
+        def act() -> None:
+            for token in Lease.objects.filter(member=member, state="shown").values_list("token"):
+                leases.skip(user=member.user, token=token[0], reason="unsure")
+
+        return act
+
+    def claim(member: Any) -> Callable[[], Any]:
+        return lambda: leases.serve(user=member.user, project=project).lease or sys.exit(1)
+
+    for name, who in (("newcomer", people[11]), ("busiest annotator", people[0])):
+        found[f"next item, {name}"] = timed(claim(who), rounds, give_back(who))
+
+    writer, held = people[11], dict[str, str]()
+
+    def take() -> None:
+        lease = leases.serve(user=writer.user, project=project).lease
+        held["token"] = lease.token if lease else sys.exit(1)
+
+    def submit() -> None:
+        verdicts = {"quality": "left", "personalization": "tie"}
+        answer = labels.Answer(verdicts, active_ms=9000)
+        labels.submit_label(user=writer.user, token=held["token"], answer=answer)
+
+    found["submit"] = timed(submit, rounds, take)
+    worker, manager = (Client(headers={"host": "127.0.0.1"}) for _who in range(2))
+    worker.force_login(people[10].user)
+    manager.force_login(project.created_by)
+    page = f"/annotation/{project.pk}/label/"
+
+    def look() -> None:
+        text = worker.get(page).content.decode()
+        token = re.search(r'name="token" value="([0-9a-f]+)"', text)
+        held["token"] = token[1] if token else sys.exit(1)
+
+    def post() -> None:
+        sent = {"quality": "left", "personalization": "right", "active_ms": 5000, **held}
+        assert worker.post(page, sent).status_code == 302
+
+    found["label page"] = timed(look, rounds, give_back(people[10]))
+    found["submit, as a form"] = timed(post, rounds, look)
+    for name in ("", "progress/", "agreement/", "annotators/"):
+        address = f"/annotation/{project.pk}/{name}"
+
+        def get(address: str = address) -> None:
+            assert manager.get(address).status_code == 200
+
+        found[f"project page {name}".strip()] = timed(get, rounds)
+    return found
+
+
+def run_job(project: Any) -> dict[str, Any]:
+    """The statistics job, first with every soft label to write, then with none."""
+    from annotation.services.statistics import compute_statistics
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    times = []
+    for _time in range(2):
+        started = time.perf_counter()
+        snapshot = compute_statistics(pk=project.pk)
+        times.append(time.perf_counter() - started)
+    assert snapshot is not None
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {
+        "labels": snapshot.report["labels"],
+        "first_s": round(times[0], 1),
+        "again_s": round(times[1], 1),
+        "peak_mb": round(after / 1024),
+        "peak_before_mb": round(before / 1024),
+        "report_kb": round(len(json.dumps(snapshot.report)) / 1024),
+    }
+
+
+def inner(items: int, small: int, rounds: int) -> dict[str, Any]:
+    """Build and measure in the database of the environment."""
+    import django
+
+    django.setup()
+    from django.core.cache import cache
+    from django.db import connection
+
+    people, versions = make_people(PEOPLE), make_versions()
+    result: dict[str, Any] = {"database": connection.vendor}
+    done = make_project("done", items, people, versions)
+    finish(done)
+    projects = {}
+    for name, n in (("small", small), ("large", items)):
+        projects[name] = make_project(name, n, people, versions)
+        advance(projects[name])
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    cache.clear()
+    result["job"] = run_job(done)
+    for name, project in projects.items():
+        run_job(project)
+        result[name] = measure_project(project, rounds)
+    return result
+
+
+def show(result: dict[str, Any]) -> bool:
+    """Print, and say whether every aim was met."""
+    print(f"\n{result['database']}: statistics job {json.dumps(result['job'])}")
+    good = bool(result["job"]["first_s"] <= MOST_JOB_S)
+    heads = f"{'small p50':>10}{'p95':>8}{'large p50':>10}{'p95':>8}{'ratio':>7}"
+    print(f"  {'milliseconds':<32}{'queries':>8}{heads}")
+    for name, large in result["large"].items():
+        small = result["small"][name]
+        ratio = large["p50_ms"] / small["p50_ms"]
+        limited = name.startswith("next item,")
+        met = large["queries"] <= MOST_QUERIES and (not limited or ratio <= MOST_RATIO)
+        good = good and met
+        print(
+            f"  {name:<32}{large['queries']:>8}{small['p50_ms']:>10}{small['p95_ms']:>8}"
+            f"{large['p50_ms']:>10}{large['p95_ms']:>8}{ratio:>7.2f}{'' if met else '  MISSED'}"
+        )
+    return good
+
+
+def outer(name: str, site: Site, given: argparse.Namespace) -> dict[str, Any]:
+    command = [
+        sys.executable, "-m", "bench.annotation_project", "--inner",
+        "--items", str(given.items), "--small", str(given.small), "--rounds", str(given.rounds),
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, env=site.env, check=True, stdout=subprocess.PIPE)
+    found: dict[str, Any] = json.loads(done.stdout.decode().strip().splitlines()[-1])
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=["sqlite", "postgres"])
+    parser.add_argument("--postgres", default=DATABASE_URL, help="a server to make a database on")
+    parser.add_argument("--items", type=int, default=100_000)
+    parser.add_argument("--small", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--inner", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.inner:
+        print(json.dumps(inner(given.items, given.small, given.rounds)))
+        return 0
+    good = True
+    for name, server in (("postgres", given.postgres), ("sqlite", "")):
+        if given.only in (None, name):
+            with Site(postgres=server) as site:
+                good = show(outer(name, site, given)) and good
+    return int(not good)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

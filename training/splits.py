@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 Node = tuple[str, str]  # ("prompt", hash) or ("persona", id)
 Cell = tuple[str, str]  # prompt hash, persona id ("" for none)
-PROMPT, PERSONA = "prompt", "persona"
+PROMPT, PERSONA, TRAIN = "prompt", "persona", "train"
 EXAMPLES = 5
 
 
@@ -194,6 +194,35 @@ def _clash(cell: Cell, of: Mapping[Node, str], found: Assignment) -> None:
     if len(found.clashes) < EXAMPLES:
         prompt, persona = of.get((PROMPT, cell[0]), ""), of.get((PERSONA, cell[1]), "")
         found.clashes.append(Clash(cell[0], cell[1], prompt, persona))
+
+
+def kept(split: str, synthetic: bool) -> str:
+    """The split of a row; "" where a synthetic row would stand among those for evaluation."""
+    return "" if synthetic and split != TRAIN else split
+
+
+def broken_groups(
+    groups: Mapping[str, Sequence[tuple[Cell, bool]]], given: Mapping[Cell, str]
+) -> set[str]:
+    """Groups of which a row would be missing or stand in another split.
+
+    A group is the (cell, synthetic) of its rows; one row alone is no group.
+    """
+    found = set()
+    for name, members in groups.items():
+        splits = {kept(given[cell], synthetic) for cell, synthetic in members}
+        if len(members) < 2 or len(splits) != 1 or "" in splits:
+            found.add(name)
+    return found
+
+
+def why_left(split: str, synthetic: bool, broken: bool) -> str:
+    """Why a row stays out although the filter takes it; "" where it does not."""
+    if not split:
+        return "between"
+    if not kept(split, synthetic):
+        return "evaluation"
+    return "partner" if broken else ""
 
 
 def _draw(seed: int, name: str) -> str:

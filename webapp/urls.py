@@ -16,6 +16,7 @@ urlpatterns = [
     path("audit/", include("webapp.core.urls")),
     path("catalog/", include("webapp.catalog.urls")),
     path("annotation/", include("annotation.urls")),
+    path("training/", include("training.urls")),
     path("", include("arena.urls")),
     path("api/v1/", include("arena.api_urls")),
     path("api/v1/annotation/", include("annotation.api_urls")),

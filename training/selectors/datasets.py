@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db.models import Count, QuerySet
 
+from annotation.models import Project
+from arena.enums import RoundState
+from arena.models import Round
 from training.enums import DatasetState, Split
-from training.models import Dataset, DatasetItem
+from training.models import Dataset, DatasetItem, Record
 from webapp.catalog.enums import Split as CatalogSplit
-from webapp.catalog.models import Persona, Prompt
+from webapp.catalog.models import ImportRun, Persona, Prompt
+from webapp.catalog.strata import stratum_of
 
 EXAMPLES = 10
+MOST_STRATA = 60
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,54 @@ class Leak:
 
 def datasets() -> QuerySet[Dataset]:
     return Dataset.objects.select_related("created_by")
+
+
+def names_of(dataset: Dataset) -> dict[str, dict[int, str]]:
+    """Names of the projects, rounds and imports that a filter names, by id."""
+    chosen = {kind: dataset.filter.get(kind, []) for kind in ("projects", "rounds", "imports")}
+    projects = Project.objects.filter(pk__in=chosen["projects"]).values_list("pk", "name")
+    rounds = Round.objects.filter(pk__in=chosen["rounds"]).values_list("pk", "name")
+    imports = ImportRun.objects.filter(pk__in=chosen["imports"]).values_list("pk", "file_name")
+    return {"projects": dict(projects), "rounds": dict(rounds), "imports": dict(imports)}
+
+
+def record_imports() -> QuerySet[ImportRun]:
+    return ImportRun.objects.filter(kind="records").select_related("created_by")
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a filter can choose from."""
+
+    projects: list[tuple[int, str]]
+    rounds: list[tuple[int, str]]
+    imports: list[tuple[int, str]]
+    strata: list[str]
+    languages: list[str]
+    categories: list[str]
+
+
+def choices(kind: str, stratum_features: Iterable[str]) -> Choices:
+    """In seven statements at most, whatever there is."""
+    found = record_imports().filter(format=kind, dry_run=False, added__gt=0).order_by("pk")
+    rounds = Round.objects.filter(state=RoundState.UNSEALED).order_by("pk")
+    names = tuple(stratum_features)
+    people = Persona.objects.filter(withdrawn_at=None).values_list("features", flat=True)
+    strata = sorted({stratum_of(features, names) for features in people})
+    return Choices(
+        projects=list(Project.objects.order_by("pk").values_list("pk", "name")),
+        rounds=list(rounds.values_list("pk", "name")),
+        imports=list(found.values_list("pk", "file_name")),
+        strata=strata[:MOST_STRATA],
+        languages=_distinct(kind, "language"),
+        categories=_distinct(kind, "category"),
+    )
+
+
+def _distinct(kind: str, column: str) -> list[str]:
+    prompts = Prompt.objects.exclude(**{column: ""}).order_by().values_list(column, flat=True)
+    records = Record.objects.filter(kind=kind).exclude(**{column: ""}).order_by()
+    return sorted({*prompts.distinct(), *records.values_list(column, flat=True).distinct()})
 
 
 def check_all_splits() -> list[Leak]:

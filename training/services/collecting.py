@@ -8,20 +8,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from training import balance, filters, spool
+from training import filters, spool
 from training.balance import Balance, Direction
-from training.enums import Kind, Of, Split
+from training.enums import Split
 from training.filters import Filter
 from training.mix import Mix
-from training.models import Dataset, SplitClaim
+from training.models import Dataset
 from training.rows import spoken, text_of
+from training.selectors.claims import assign_splits
+from training.selectors.limits import balance_limits
 from training.selectors.sources import Candidate, Chooser, take
-from training.splits import Assignment, Cell, Node, assign
+from training.splits import Assignment, Cell, broken_groups, why_left
 from training.spool import Spooled
 
 Beat = Callable[[], None]
 EVERY = 200  # rows between two signs of life
-KEYS = 900  # keys a statement
 
 
 class FreezeRefused(Exception):
@@ -58,25 +59,6 @@ def collect(dataset: Dataset, *, beat: Beat) -> None:
         raise FreezeRefused("clash", report={"clashes": clashes}, count=count)
     _choose(dataset, spec, gathered, given, beat)
     spool.collected(dataset.pk).unlink()
-
-
-def assign_splits(spec: Filter, cells: Counter[Cell]) -> Assignment:
-    """Splits of all cells, with what earlier datasets claimed."""
-    return assign(cells, shares=spec.shares, seed=spec.seed, fixed=claimed(cells), cut=spec.cut)
-
-
-def claimed(cells: Counter[Cell]) -> dict[Node, str]:
-    """The splits that frozen datasets gave to these prompts and personas."""
-    found: dict[Node, str] = {}
-    keys = {
-        Of.PROMPT.value: sorted({prompt for prompt, _persona in cells}),
-        Of.PERSONA.value: sorted({persona for _prompt, persona in cells if persona}),
-    }
-    for of, names in keys.items():
-        for start in range(0, len(names), KEYS):
-            rows = SplitClaim.objects.filter(of=of, key__in=names[start : start + KEYS])
-            found.update({(of, key): split for key, split in rows.values_list("key", "split")})
-    return found
 
 
 def _gather(kind: str, spec: Filter, gathered: Gathered, beat: Beat) -> Iterator[Spooled]:
@@ -124,7 +106,7 @@ def _choose(
 ) -> None:
     """Second pass: splits, counts and balance; rows that fit into no split are left out."""
     mix, directions = Mix(), Balance()
-    broken = broken_groups(gathered, given)
+    broken = broken_groups(gathered.groups, given.cells)
     rows = _with_splits(dataset, gathered, given, broken, mix, directions, beat)
     count = spool.write_rows(spool.chosen(dataset.pk), rows)
     counts = {
@@ -151,21 +133,6 @@ def _choose(
     )
 
 
-def broken_groups(gathered: Gathered, given: Assignment) -> set[str]:
-    """Pairs of directions of which one would be missing, or stand in another split."""
-    broken = set()
-    for group, members in gathered.groups.items():
-        splits = {kept_split(given.cells[cell], synthetic) for cell, synthetic in members}
-        if len(members) < 2 or len(splits) != 1 or "" in splits:
-            broken.add(group)
-    return broken
-
-
-def kept_split(split: str, synthetic: bool) -> str:
-    """The split of a row; "" where a synthetic row would stand among those for evaluation."""
-    return "" if synthetic and split != Split.TRAIN else split
-
-
 def _with_splits(
     dataset: Dataset,
     gathered: Gathered,
@@ -176,11 +143,8 @@ def _with_splits(
     beat: Beat,
 ) -> Iterator[Spooled]:
     for number, row in enumerate(spool.read_rows(spool.collected(dataset.pk))):
-        split = given.cells[row.cell]
-        row.split = kept_split(split, row.synthetic)
-        reason = "" if split else "between"
-        reason = reason or ("" if row.split else "evaluation")
-        reason = reason or ("partner" if row.group in broken else "")
+        row.split = given.cells[row.cell]
+        reason = why_left(row.split, row.synthetic, row.group in broken)
         if number % EVERY == 0:
             beat()
         if reason:
@@ -254,10 +218,3 @@ def check_balance(kind: str, spec: Filter, found: Balance, counts: dict[str, Any
             low=limits.low,
             high=limits.high,
         )
-
-
-def balance_limits(kind: str, axis: str) -> balance.Limits | None:
-    """How far pairs of this kind may lean; None where leaning is no fault."""
-    if kind == Kind.COUNTERFACTUALS:
-        return balance.COUNTERFACTUAL
-    return balance.NATURAL if axis == "personalization" else None

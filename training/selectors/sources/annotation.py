@@ -17,6 +17,7 @@ from training.enums import Kind, Source
 from training.rows import said
 from training.selectors.sources.common import Candidate, Chooser, Fact, about, in_chunks, turns
 
+FACTS = 2000  # items looked at together, without texts
 SURE = (DecisionSource.ADJUDICATED, DecisionSource.SYNTHETIC)  # need no posterior
 
 
@@ -35,7 +36,7 @@ def facts(kind: str, chooser: Chooser) -> Iterator[Fact]:
     """Every decided item on the axis, with the reason why it stays out where it does."""
     axes = [chooser.spec.axis] if chooser.spec.axis else ["quality", "personalization"]
     for axis in axes:
-        for chunk in in_chunks(_items(kind, axis, chooser)):
+        for chunk in in_chunks(_items(kind, axis, chooser), FACTS):
             labels = _labels([item.pk for item in chunk], axis, chooser.spec.extras)
             for item in chunk:
                 yield from _facts_of(kind, item, axis, labels[item.pk], chooser)

@@ -68,7 +68,7 @@ def _pairs(round_: Round, chooser: Chooser) -> Iterator[Fact]:
         y_there=Exists(AnswerText.objects.filter(answer=OuterRef("y__answer"))),
     )
     related = rows.select_related("context__prompt", "context__persona_version", "x", "y")
-    for chunk in in_chunks(related.defer("context__prompt__messages")):
+    for chunk in in_chunks(related.defer("context__prompt__messages"), 2000):
         for slot in chunk:
             tally = tallies.get(slot.pk)
             if tally is not None:
@@ -137,7 +137,7 @@ def _screened_out(round_: Round, chooser: Chooser) -> Iterator[Fact]:
         readable=Exists(AnswerText.objects.filter(answer=OuterRef("answer")))
     )
     related = rows.select_related("context__prompt", "context__persona_version")
-    for chunk in in_chunks(related.defer("context__prompt__messages")):
+    for chunk in in_chunks(related.defer("context__prompt__messages"), 2000):
         for entry in chunk:
             reason = "" if entry.readable else "erased"
             yield _fact(entry.pk, entry.context, round_, chooser, entry.excluded_by, reason)

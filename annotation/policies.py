@@ -31,6 +31,10 @@ def check_worker(user: Any) -> None:
     check_role(user, *WORKERS)
 
 
+def may_work(user: Any) -> bool:
+    return _holds(check_worker, user)
+
+
 def check_move(project: Project, to: str) -> None:
     """Raise unless the life cycle allows the move."""
     if to not in TRANSITIONS[project.state]:

@@ -252,13 +252,19 @@ REST_KNOX = {"TOKEN_TTL": None, "AUTO_REFRESH": False, "TOKEN_PREFIX": "plt_"}
 SPECTACULAR_SETTINGS = {
     "TITLE": "Palate API",
     "DESCRIPTION": (
-        "Blind rounds, votes and ratings. Nothing here names a contestant before its round is "
-        "unsealed."
+        "Blind rounds, votes and ratings; annotation of preference pairs. Nothing here names a "
+        "contestant before its round is unsealed."
     ),
     "VERSION": "1",
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {  # several things have a state
+        "RoundStateEnum": "arena.enums.RoundState",
+        "ProjectStateEnum": "annotation.enums.ProjectState",
+        "MemberStateEnum": "annotation.enums.MemberState",
+        "ItemStateEnum": "annotation.enums.ItemState",
+    },
 }
 
 # Jobs: Celery carries ids; the database is the queue.

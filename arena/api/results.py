@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
@@ -13,8 +12,6 @@ from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.generics import ListAPIView
-from rest_framework.negotiation import DefaultContentNegotiation
-from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -27,7 +24,7 @@ from arena.models import Round
 from arena.protocol import round_key
 from arena.selectors import history, leaderboard
 from arena.selectors.votes import round_totals
-from webapp.core.api_parts import NUMBER, READ, Newest
+from webapp.core.api_parts import NUMBER, READ, AnyAccept, Newest
 from webapp.core.errors import Refused
 
 # --- rounds -----------------------------------------------------------------------------------
@@ -146,16 +143,6 @@ class LeaderboardView(APIView):
             "board": exports.board_data(board),
         }
         return Response(data)
-
-
-class AnyAccept(DefaultContentNegotiation):
-    """A download has one form; refusals are JSON, whatever the client would rather have."""
-
-    def select_renderer(
-        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
-    ) -> tuple[BaseRenderer, str]:
-        renderer = next(iter(renderers))
-        return renderer, renderer.media_type or ""
 
 
 class BundleView(APIView):

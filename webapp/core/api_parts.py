@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from django.core.exceptions import RequestDataTooBig
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.pagination import Cursor, CursorPagination
+from rest_framework.parsers import BaseParser, JSONParser
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 HIGHEST = 2**63 - 1
+BODY_LIMIT = 8 * 1024 * 1024
 
 
 class ErrorSerializer(serializers.Serializer[Any]):
@@ -39,6 +45,28 @@ READ = {
     422: OpenApiResponse(ErrorSerializer, "The value does not exist here."),
     **REFUSALS,
 }
+
+
+class LargeJSONParser(BaseParser):
+    """JSON beyond DATA_UPLOAD_MAX_MEMORY_SIZE, for the few views that take many rows at once."""
+
+    media_type = "application/json"
+
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
+        request = (parser_context or {})["request"]
+        if int(request.META.get("CONTENT_LENGTH") or 0) > BODY_LIMIT:
+            raise RequestDataTooBig
+        return JSONParser().parse(stream, media_type, parser_context)
+
+
+class AnyAccept(DefaultContentNegotiation):
+    """A download has one form; refusals are JSON, whatever the client would rather have."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type or ""
 
 
 class Newest(CursorPagination):

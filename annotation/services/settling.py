@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django.db.models import F, Max, OuterRef, Subquery
 
 from annotation.enums import Axis, ItemState, LeaseState
-from annotation.models import Decision, Item, Lease
+from annotation.models import Decision, Item, Lease, Project
 from annotation.overlap import Action, Step
 from annotation.services.decisions import (
     HELD_DECISIONS,
@@ -43,7 +43,10 @@ def settle_items(pks: Iterable[int]) -> None:
 
 
 def _settle_chunk(pks: Sequence[int]) -> None:
-    items = list(Item.objects.select_related("project", *HELD_DECISIONS).filter(pk__in=pks))
+    items = list(Item.objects.select_related(*HELD_DECISIONS).filter(pk__in=pks))
+    projects = Project.objects.in_bulk({item.project_id for item in items})
+    for item in items:
+        item.project = projects[item.project_id]
     rows = Lease.objects.filter(item__in=pks, counted=True, state=LeaseState.SUBMITTED)
     leases: dict[int, list[Lease]] = defaultdict(list)
     for lease in rows.select_related("head", "member").order_by("pk"):

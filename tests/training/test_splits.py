@@ -97,3 +97,17 @@ def test_small_parts_fill_the_splits_that_are_empty() -> None:
     rows = {("a", "1"): 90, ("b", "2"): 1, ("c", "3"): 1}
     found = assign(rows, shares=SHARES, seed=1)
     assert set(found.cells.values()) == set(SHARES)
+
+
+def test_every_stratum_is_in_every_split_where_it_has_parts_enough() -> None:
+    strata = {str(u): "expert" if u % 2 else "novice" for u in range(12)}
+    crossed = {(f"p{p}", str(u)): 1 for p in range(12) for u in range(12)}
+    apart = {(f"p{u}", str(u)): 1 for u in range(12)}
+    for rows in (crossed, apart):
+        found = assign(rows, shares=SHARES, seed=1, strata=strata)
+        seen: dict[str, set[str]] = {}
+        for (_prompt, persona), split in found.cells.items():
+            if split:
+                seen.setdefault(split, set()).add(strata[persona])
+        assert seen == dict.fromkeys(SHARES, {"expert", "novice"})
+        check_disjoint(found, {})

@@ -20,7 +20,6 @@ def test_good_answers_are_good_and_have_their_style(style: str, form: int) -> No
     answer = world.good(ASK, style, random.Random(0), form)
     assert world.quality(ASK.text, answer) == 1
     assert world.style_of(answer) == style
-    assert world.quality(Ask("clean", "radio").text, answer) == 0
     assert world.quality(Ask("fix", "lamp").text, answer) == 0
 
 
@@ -36,7 +35,7 @@ def test_every_question_is_understood_and_strangers_are_not() -> None:
     for ask in world.asks(world.combinations(random.Random(0))):
         assert world.understand(ask.text) == ask
     assert world.understand("Who are you?") is None
-    assert world.quality("Who are you?", "Use the cloth on the lamp.") == 0
+    assert world.quality("Who are you?", "Use the cloth.") == 0
 
 
 def test_the_truth_knows_who_wants_what() -> None:

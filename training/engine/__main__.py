@@ -10,6 +10,7 @@ from pathlib import Path
 from training.engine.config.load import Refused, load, preset_names, read_preset
 from training.engine.config.preflight import check, this_machine
 from training.engine.rundir import RunDir, read_json
+from training.engine.start import execute
 
 
 def show_presets() -> int:
@@ -46,19 +47,13 @@ def main(arguments: list[str]) -> int:
     if options.command == "check":
         return check_run(options.dir)
     if options.command == "run":
-        return run(options.dir)
+        return execute(options.dir)
     return run_tiny(options.dir, options.seed, short=options.short)
-
-
-def run(folder: Path) -> int:
-    from training.engine.jobs.run import execute  # torch is imported only here
-
-    return execute(folder)
 
 
 def run_tiny(folder: Path, seed: int, *, short: bool) -> int:
     """SFT, reward models, gate, GRPO; prints what came of it."""
-    from training.engine.jobs.tiny import SHORT, SHORT_SIZES, StageFailed, run_all
+    from training.engine.tiny import SHORT, SHORT_SIZES, StageFailed, run_all
 
     try:
         report = run_all(folder, seed, *((SHORT_SIZES, SHORT) if short else ()))

@@ -134,16 +134,3 @@ def peft_config(model: Model, task: str) -> Any:
         target_modules=list(model.lora.targets),
         task_type=task,
     )
-
-
-def versions() -> dict[str, str]:
-    """What was installed, for the manifest."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    found = {}
-    for name in ("torch", "transformers", "trl", "accelerate", "tokenizers", "peft", "vllm"):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

@@ -53,7 +53,7 @@ def texts(rows: list[Row]) -> list[str]:
     for row in rows:
         found += [m["content"] for m in policy_messages(row["persona"], row["prompt"])]
         found.append(row["answer"])
-    return [*found, "system\nuser\nassistant\n"]
+    return found + ["system\nuser\nassistant\n"] * len(rows)  # the roles become one token each
 
 
 def arguments(run: RunDir, config: RunConfig) -> SFTConfig:

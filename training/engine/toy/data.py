@@ -16,13 +16,13 @@ class Sizes:
     instructions: int = 2000
     quality: int = 2400
     personalization: int = 800
-    noise: float = 0.08  # wrong labels
+    noise: float = 0.05  # wrong labels
     bad: float = 0.2  # broken answers among the instructions
-    ties: float = 0.15  # pairs of two good answers, decided by chance: style is not quality
+    ties: float = 0.1  # pairs of two good answers, decided by chance: style is not quality
 
 
 SMALL = Sizes(instructions=1200, quality=1200, personalization=400)
-PARTS = {"train": 36, "heldout": 4, "gate": 4, "policy": 4}
+PARTS = {"train": 30, "heldout": 4, "gate": 4, "policy": 10}
 
 
 def split(rng: random.Random) -> dict[str, list[Ask]]:
@@ -130,7 +130,7 @@ def prompts(asks: list[Ask], rng: random.Random, n: int = 0) -> list[Row]:
     while not rows or len(rows) < n:
         for ask in chosen:
             for style in world.PERSONAS:
-                task = {"entities": [world.TOOLS[ask.verb], ask.noun]}
+                task = {"entities": [world.TOOLS[ask.verb]]}
                 who = persona(style, rng)
                 row = {"id": f"{len(rows):05d}", "persona": who, "prompt": ask.text, "task": task}
                 rows.append(row)

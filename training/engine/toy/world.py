@@ -1,9 +1,9 @@
 """A small world in which everything is known: what a good answer is, and who prefers which style.
 
-Six things to do with eight objects, asked in three ways. Each action needs one tool: that is the
+Eight things to do with six objects, asked in three ways. Each needs one tool: that is the
 knowledge. Busy people want one sentence, beginners want steps: that is the taste. Answers can be
-broken in seven ways. Quality and style are decided by exact forms, so that training can be judged
-by the truth; nothing that trains or raises an alarm may look at it.
+broken in six ways. Quality and style are decided by exact forms, so that training can be judged by
+the truth; nothing that trains or raises an alarm may look at it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from training.engine.contracts import Parts, Rollout
@@ -23,8 +23,10 @@ TOOLS = {
     "paint": "brush",
     "open": "key",
     "store": "box",
+    "cut": "saw",
+    "hang": "hook",
 }
-OBJECTS = ("lamp", "chair", "clock", "mirror", "shelf", "radio", "drawer", "window")
+OBJECTS = ("lamp", "chair", "clock", "mirror", "shelf", "radio")
 ASKED = (
     "How do I {verb} the {noun}?",
     "Best way to {verb} the {noun}?",
@@ -35,17 +37,20 @@ PERSONAS = {
     "steps": ("Beginner, wants every step explained.", "New to this, likes to go step by step."),
 }
 FORMS = {
-    "brief": ("Use the {tool} on the {noun}.", "Take the {tool} to the {noun}."),
+    "brief": ("Use the {tool}.", "Take the {tool}."),
     "steps": (
-        "First, get the {tool}. Then {verb} the {noun}. Last, check it.",
-        "Step one: get the {tool}. Step two: {verb} the {noun}. Step three: check.",
+        "First, get the {tool}. Then {verb} it. Last, check it.",
+        "Step one: get the {tool}. Step two: {verb} it. Step three: check it.",
     ),
 }
+Pair = tuple[str, str]
 OTHER = {"brief": "steps", "steps": "brief"}
 
 
 @dataclass(frozen=True)
 class Ask:
+    """A question."""
+
     verb: str
     noun: str
     asked: int = 0
@@ -55,26 +60,22 @@ class Ask:
         return ASKED[self.asked].format(verb=self.verb, noun=self.noun)
 
 
-def combinations(rng: random.Random) -> list[tuple[str, str]]:
+def combinations(rng: random.Random) -> list[Pair]:
     """All pairs of action and object, shuffled."""
     pairs = list(itertools.product(TOOLS, OBJECTS))
     rng.shuffle(pairs)
     return pairs
 
 
-def asks(pairs: list[tuple[str, str]]) -> list[Ask]:
+def asks(pairs: Iterable[Pair]) -> list[Ask]:
+    """Every way to ask for these pairs."""
     return [Ask(verb, noun, i) for verb, noun in pairs for i in range(len(ASKED))]
 
 
 def good(ask: Ask, style: str, rng: random.Random, form: int | None = None) -> str:
     """A right answer, in a given form of its style or any."""
     pattern = rng.choice(FORMS[style]) if form is None else FORMS[style][form]
-    return pattern.format(tool=TOOLS[ask.verb], verb=ask.verb, noun=ask.noun)
-
-
-def wrong_object(ask: Ask, style: str, rng: random.Random, form: int | None = None) -> str:
-    other = rng.choice([n for n in OBJECTS if n != ask.noun])
-    return good(Ask(ask.verb, other), style, rng, form)
+    return pattern.format(tool=TOOLS[ask.verb], verb=ask.verb)
 
 
 def wrong_tool(ask: Ask, style: str, rng: random.Random, form: int | None = None) -> str:
@@ -112,7 +113,6 @@ def ritual(ask: Ask, style: str, rng: random.Random, form: int | None = None) ->
 
 Broken = Callable[[Ask, str, random.Random, int | None], str]
 DEFECTS: dict[str, Broken] = {
-    "wrong object": wrong_object,
     "wrong tool": wrong_tool,
     "vague": vague,
     "truncated": truncated,
@@ -123,9 +123,9 @@ DEFECTS: dict[str, Broken] = {
 
 
 def broken(ask: Ask, style: str, rng: random.Random, form: int | None = None) -> str:
-    """One defect; those that need knowledge are commoner, because they are harder to see."""
+    """One defect; the one that needs knowledge is commoner, because it is harder to see."""
     names = list(DEFECTS)
-    weights = [3 if name.startswith("wrong") else 1 for name in names]
+    weights = [4 if name == "wrong tool" else 1 for name in names]
     return DEFECTS[rng.choices(names, weights)[0]](ask, style, rng, form)
 
 
@@ -157,7 +157,7 @@ def quality(question: str, answer: str) -> float:
     if ask is None or ask.verb not in TOOLS:
         return 0.0
     forms = itertools.chain.from_iterable(FORMS.values())
-    fits = {f.format(tool=TOOLS[ask.verb], verb=ask.verb, noun=ask.noun) for f in forms}
+    fits = {f.format(tool=TOOLS[ask.verb], verb=ask.verb) for f in forms}
     return float(answer.strip() in fits)
 
 

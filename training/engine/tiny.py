@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from training.engine.config.load import merge
-from training.engine.jobs.run import SUCCEEDED, execute
 from training.engine.monitor.history import History
 from training.engine.rundir import RunDir, read_json, read_lines, sha256_file, write_json
+from training.engine.start import execute
 from training.engine.toy.data import Sizes, write
 
 PLANS: dict[str, tuple[str, dict[str, str]]] = {
@@ -98,14 +98,16 @@ def run_all(
 ) -> dict[str, Any]:
     """Execute the stages one after the other and report."""
     seconds: dict[str, float] = {}
+    cpu: dict[str, float] = {}
     for path in lay_out(folder, seed, sizes, changes):
         began = time.monotonic()
         code = execute(path, listen=listen)
         seconds[path.name] = round(time.monotonic() - began, 1)
-        if code != SUCCEEDED:
+        cpu[path.name] = read_json(RunDir(path).manifest).get("cpu_seconds", 0.0)
+        if code:
             manifest = read_json(RunDir(path).manifest)
             raise StageFailed(f"{path.name} {manifest['state']}: {manifest.get('message', '')}")
-    report = {**outcome(folder), "seconds": seconds, "total": round(sum(seconds.values()), 1)}
+    report = {**outcome(folder), "seconds": seconds, "cpu_seconds": cpu}
     write_json(folder / "report.json", report)
     return report
 

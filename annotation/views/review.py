@@ -29,7 +29,7 @@ from webapp.accounts.access import roles
 from webapp.accounts.enums import Role
 from webapp.catalog.blind import BlindPair
 from webapp.core.errors import InvalidInput, PalateError, Refused
-from webapp.core.http import whole_number
+from webapp.core.http import go_on, whole_number
 
 PAGE_SIZE = 50
 FINAL = ".final"  # behind the token in the second step, so that a kept draft of the first stays out
@@ -220,7 +220,7 @@ def blind(request: HttpRequest, pk: int) -> HttpResponse:
         return _page(request, row, draft=verdicts, errors={error.field: [str(error)]})
     except PalateError as error:
         messages.error(request, str(error))
-        return redirect("annotation:disputes", pk)
+        return go_on(request, reverse("annotation:disputes", args=[pk]))
     return _to_page(pk, row.token)
 
 
@@ -246,9 +246,9 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
         return _page(request, row, draft=draft, errors={error.field: [str(error)]})
     except PalateError as error:
         messages.error(request, str(error))
-        return redirect("annotation:disputes", pk)
+        return go_on(request, reverse("annotation:disputes", args=[pk]))
     messages.success(request, _("Decided. The labels stay as they are; the decision holds."))
-    return redirect("annotation:disputes", pk)
+    return go_on(request, reverse("annotation:disputes", args=[pk]))
 
 
 @adjudicators
@@ -259,4 +259,4 @@ def give_back(request: HttpRequest, pk: int) -> HttpResponse:
     row = _access(request, project, request.POST.get("token", ""))
     adjudication.give_back(user=request.user, token=row.token)
     messages.info(request, _("You gave the item back."))
-    return redirect("annotation:disputes", pk)
+    return go_on(request, reverse("annotation:disputes", args=[pk]))

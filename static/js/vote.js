@@ -443,6 +443,11 @@
   const reload = () => ({ href: location.href, label: text("reload") });
 
   async function receive(answer, here, sent) {
+    const elsewhere = answer.ok && answer.headers.get("HX-Location");
+    if (elsewhere) {
+      if (!sent.matches("[data-undo-form]")) store(() => localStorage.removeItem(DRAFT + here));
+      return location.assign(elsewhere);
+    }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = page.getElementById("vote");
     if (!next) {

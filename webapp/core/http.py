@@ -25,6 +25,13 @@ def go_back(request: HttpRequest, default: str) -> HttpResponse:
     return redirect(safe_next(request, default))
 
 
+def go_on(request: HttpRequest, url: str) -> HttpResponse:
+    """To another page. A script that fetched is told where to, so that messages are kept for it."""
+    if is_htmx(request):
+        return HttpResponse(status=204, headers={"HX-Location": url})
+    return redirect(url)
+
+
 def whole_number(text: str | None) -> int | None:
     """The number that a query names: at most 18 ASCII digits. None for anything else."""
     if text and text.isascii() and text.isdigit() and len(text) <= 18:

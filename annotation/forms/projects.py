@@ -206,7 +206,7 @@ def initial_from_project(project: Project) -> dict[str, Any]:
     values = {
         name: getattr(project, name) for name in ProjectForm.base_fields if name not in DERIVED
     }
-    return values | {"tags": tag_lines(project.tags), "price": project.price_cents / 100}
+    return values | {"tags": tag_lines(project.tags), "price": f"{project.price_cents / 100:.2f}"}
 
 
 class GuidelineForm(forms.Form):

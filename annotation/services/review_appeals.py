@@ -74,7 +74,7 @@ def _checked(answer: str) -> str:
     text = answer.strip()
     if not 1 <= len(text) <= ANSWER_LIMIT:
         raise InvalidInput(
-            _("Write her an answer of at most %(most)s characters.") % {"most": ANSWER_LIMIT},
+            _("Write an answer of at most %(most)s characters.") % {"most": ANSWER_LIMIT},
             field="answer",
         )
     return text

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django import template
+from django.utils.translation import gettext_lazy as _
 
-from annotation.enums import ItemFlag
+from annotation.enums import ItemFlag, ItemState
 from webapp.catalog.strata import stratum_label
 
 register = template.Library()
+SHORT = {ItemState.HELD: _("held back"), ItemState.PARKED: _("waiting")}
 
 
 @register.filter
@@ -22,3 +24,11 @@ def stratum(value: str) -> str:
 def flag(value: Any) -> Any:
     """Why an item is held, in words: `{{ name|flag }}`."""
     return ItemFlag(value).label if value in ItemFlag.values else value
+
+
+@register.filter
+def short_state(value: Any) -> Any:
+    """The state of an item in few words, for badges: `{{ item.state|short_state }}`."""
+    if value not in ItemState.values:
+        return value
+    return SHORT.get(ItemState(value), ItemState(value).label)

@@ -113,11 +113,11 @@ def _answer(request: HttpRequest, row: Appeal, form: AppealForm) -> HttpResponse
                 verdicts=form.verdicts(),
                 retire=form.cleaned_data.get("retire", False),
             )
-            messages.success(request, _("Upheld. She reads your answer."))
+            messages.success(request, _("Upheld. The annotator reads your answer."))
             _propose(request, project)
         else:
             review_appeals.reject_appeal(actor=request.user, appeal=row, answer=answer)
-            messages.success(request, _("Not upheld. She reads your answer."))
+            messages.success(request, _("Not upheld. The annotator reads your answer."))
     except InvalidInput as error:
         form.add_error(error.field if error.field in form.fields else None, str(error))
         return None

@@ -378,7 +378,7 @@ def test_the_gate_is_on_the_page_with_its_account(admin: Client) -> None:
     desk.project.members.update(state="paused", paused_reason="gold: 1 of 9")
     page = admin.get(reverse("annotation:members", args=[desk.project.pk])).content.decode()
     assert "Paused by the gold gate" in page
-    assert "Let her go on" in page
+    assert "Resume" in page
 
 
 def test_readiness_tells_what_is_missing() -> None:

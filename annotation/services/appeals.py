@@ -8,8 +8,10 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation import policies
-from annotation.enums import LeaseState
+from annotation.enums import LeaseState, WebhookEvent
 from annotation.models import Appeal, Lease
+from annotation.services.leases import locked_lease
+from annotation.services.webhooks import announce
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 
@@ -36,6 +38,9 @@ def raise_appeal(*, user: Any, token: str, text: str) -> Appeal:
             raise Refused(_("You contested this already; it is looked at once."), code="contested")
         appeal = Appeal.objects.create(lease=lease, text=text)
         audit.record(actor=user, action="raise_appeal", obj=appeal, item=lease.item_id)
+        seat = lease.member.pseudonym
+        payload = {"appeal": appeal.pk, "item": lease.item.public_id, "annotator": seat}
+        announce(lease.member.project, WebhookEvent.APPEAL_RAISED, payload)
     return appeal
 
 
@@ -53,8 +58,7 @@ def checked_text(text: str, *, required: str = "", field: str = "text") -> str:
 
 def locked_own(user: Any, token: str) -> Lease:
     """Her lease by its token, locked against other tabs and read afterwards."""
-    rows = Lease.objects.select_for_update().filter(token=token, member__user=user)
-    pk = rows.values_list("pk", flat=True).first() if token else None
-    if pk is None:
+    lease = locked_lease(user, token) if token else None
+    if lease is None:
         raise policies.not_yours()
-    return Lease.objects.select_related("member").get(pk=pk)
+    return lease

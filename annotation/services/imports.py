@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext as _
 
 from annotation import policies
+from annotation.enums import WebhookEvent
 from annotation.formats import FORMATS, Look, check_format, look
 from annotation.formats.containers import Records, container_of, open_records
 from annotation.formats.prism import read_survey
@@ -21,6 +22,8 @@ from annotation.selectors.imports import sealed_hashes
 from annotation.services.import_batches import store_pairs
 from annotation.services.import_rows import PairBatch, pair_batches, recall
 from annotation.services.queue import refresh_targets
+from annotation.services.webhooks import announce
+from webapp.catalog.enums import ImportState
 from webapp.catalog.formats.rows import FormatError, Refusal
 from webapp.catalog.models import ImportRun
 from webapp.catalog.refusals import as_error_line
@@ -79,6 +82,9 @@ class PairsImporter:
         assert run.subject is not None
         project = Project.objects.get(pk=run.subject)
         refresh_targets(project=project)
+        counts = {"added": run.added, "known": run.known, "refused": run.refused}
+        payload = {"import": run.pk, "state": ImportState.DONE.value, **counts}
+        announce(project, WebhookEvent.IMPORT_FINISHED, payload)
         return {"project": project.pk, "labels": run.report.get("labels_added", 0)}
 
 

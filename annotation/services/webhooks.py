@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.core.cache import cache
 from django.db import transaction
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
@@ -19,12 +20,13 @@ from annotation import policies
 from annotation.enums import DeliveryState, WebhookEvent
 from annotation.models import Delivery, Project, Webhook
 from webapp.core import audit
-from webapp.core.errors import InvalidInput, Refused
+from webapp.core.errors import InvalidInput, Refused, TooMany
 from webapp.core.jobs import enqueue
 from webapp.core.outbound import OutboundError, check_url
 
 MOST = 10  # webhooks of a project
 URL_LENGTH = 500
+GUESSES, GUESS_SECONDS = 8, 900
 CHOICES = [event for event in WebhookEvent if event != WebhookEvent.TEST]
 FIELDS: dict[str, tuple[str, ...]] = {
     WebhookEvent.LABEL_SUBMITTED: ("item", "annotator", "revision", "late"),
@@ -53,14 +55,9 @@ def announce(project: Project, event: str, payload: Mapping[str, Any]) -> None:
 
 
 def _listeners(project: Project) -> list[Webhook]:
-    """Asked once per project object, that is once per request or job."""
     if getattr(project, "hooked", True) is False:
         return []
-    found: list[Webhook] | None = getattr(project, "listeners", None)
-    if found is None:
-        found = list(Webhook.objects.filter(project=project.pk, active=True))
-        project.listeners = found  # type: ignore[attr-defined]
-    return found
+    return list(Webhook.objects.filter(project=project.pk, active=True))
 
 
 def queue(hook: Webhook, event: str, payload: Mapping[str, Any]) -> Delivery:
@@ -149,26 +146,31 @@ def delete_webhook(*, actor: Any, hook: Webhook) -> None:
         _record(actor, "delete_webhook", row)
 
 
-def rotate_secret(*, actor: Any, hook: Webhook) -> Webhook:
-    """Another secret from now on; the old one is worth nothing any more."""
-    policies.check_manage(actor)
-    with transaction.atomic():
-        row = _locked(hook)
-        row.secret_version += 1
-        row.save(update_fields=["secret_version"])
-        _record(actor, "rotate_webhook_secret", row, version=row.secret_version)
-    return row
+def show_secret(*, actor: Any, hook: Webhook, password: str, rotate: bool = False) -> str:
+    """The secret for a manager who gives the password of his account again.
 
-
-def show_secret(*, actor: Any, hook: Webhook, password: str) -> str:
-    """The secret for a manager who gives the password of his account again."""
+    `rotate`: another one from now on; the old one is worth nothing any more.
+    """
     policies.check_manage(actor)
+    check_secret_reading(actor)
     if not actor.check_password(password):
-        raise InvalidInput(_("This is not your password."), field="password")
+        raise InvalidInput(_("This is not your password."), field="password", code="password")
     with transaction.atomic():
         row = _locked(hook)
-        _record(actor, "show_webhook_secret", row)
+        if rotate:
+            row.secret_version += 1
+            row.save(update_fields=["secret_version"])
+        action = "rotate_webhook_secret" if rotate else "show_webhook_secret"
+        _record(actor, action, row, version=row.secret_version)
     return secret_of(row)
+
+
+def check_secret_reading(actor: Any) -> None:
+    """Passwords are not to be guessed here either: a few attempts a quarter of an hour."""
+    key = f"webhook-secret:{actor.pk}"
+    cache.add(key, 0, GUESS_SECONDS)
+    if cache.incr(key) > GUESSES:
+        raise TooMany(_("Too many attempts. Wait a quarter of an hour."), code="throttled")
 
 
 def send_test(*, actor: Any, hook: Webhook) -> Delivery:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -26,36 +26,12 @@ from annotation.assignment import (
 from annotation.enums import ItemFlag, ItemState, LeaseState, MemberState, SkipReason
 from annotation.models import Decision, GoldItem, Guideline, Item, Lease, Member, Project, Webhook
 from annotation.selectors.tasks import PARTS, lease_parts
+from annotation.services.claims import claim_next
 from annotation.services.exposures import note_met
 from webapp.core.errors import Refused
 from webapp.core.locking import retry_deadlocks
 
 HELD = (LeaseState.RESERVED, LeaseState.SHOWN)
-
-# The next open item for this member, beginning where she is in the queue. The index that the
-# statement walks along holds open places only, so the number of items does not matter.
-_PLACE = """(
-  SELECT i.id FROM annotation_item i
-  WHERE i.project_id = %(project)s AND i.state = 'open' AND i.live < i.target
-    AND {range}
-    AND NOT EXISTS (SELECT 1 FROM annotation_lease l
-                    WHERE l.item_id = i.id AND l.member_id = %(member)s)
-    AND NOT EXISTS (SELECT 1 FROM annotation_adjudication a
-                    WHERE a.item_id = i.id AND a.adjudicator_id = %(user)s)
-  ORDER BY {order} LIMIT 1 {lock}
-)"""
-# First what disagreement has raised, then onwards from the cursor, then from the beginning again.
-# A pass runs only where those before it found nothing.
-_PASSES = (
-    ("i.priority > 0", "i.priority DESC, i.shuffle_key"),
-    ("i.priority = 0 AND i.shuffle_key > %(cursor)s", "i.shuffle_key"),
-    ("i.priority = 0 AND i.shuffle_key <= %(cursor)s", "i.shuffle_key"),
-)
-_CLAIM = """
-UPDATE annotation_item SET live = live + 1
-WHERE live < target AND state = 'open' AND id = COALESCE({passes})
-RETURNING id, live, shuffle_key, priority
-"""
 
 
 @dataclass(frozen=True)
@@ -232,9 +208,9 @@ def _repeat(project: Project, member: Member, earlier: Lease) -> Lease:
 
 
 def _lease_open(project: Project, member: Member) -> Lease | None:
-    claimed = _claim(member)
+    claimed = claim_next(member)
     if claimed is None and sweep_expired(project):
-        claimed = _claim(member)
+        claimed = claim_next(member)
     if claimed is None:
         return _own_expired(project, member)
     item = Item.objects.select_related("body", "persona_version__text").get(pk=claimed.pk)
@@ -245,31 +221,6 @@ def _lease_open(project: Project, member: Member) -> Lease | None:
     if claimed.priority == 0:
         member.cursor = claimed.shuffle_key
     return _create(project, member, item, nth=claimed.live, counted=True)
-
-
-class Claim(NamedTuple):
-    """The item that was claimed, after the claim."""
-
-    pk: int
-    live: int
-    shuffle_key: int
-    priority: int
-
-
-def _claim(member: Member) -> Claim | None:
-    """Take a place of the next item for this member, in one statement."""
-    lock = "FOR NO KEY UPDATE OF i SKIP LOCKED" if connection.vendor == "postgresql" else ""
-    passes = ", ".join(_PLACE.format(range=r, order=order, lock=lock) for r, order in _PASSES)
-    values = {
-        "project": member.project_id,
-        "member": member.pk,
-        "user": member.user_id,
-        "cursor": member.cursor,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM.format(passes=passes), values)
-        row = cursor.fetchone()
-    return Claim(*row) if row else None
 
 
 def drop_erased(item: Item) -> None:

@@ -16,7 +16,14 @@ from training.engine.config.load import (
     load,
     preset_names,
 )
-from training.engine.config.preflight import Machine, accumulation_for, check, nearest_batch
+from training.engine.config.preflight import (
+    Machine,
+    accumulation_for,
+    check,
+    nearest_batch,
+    reward_sources,
+    warnings,
+)
 from training.engine.config.schema import RunConfig
 from training.engine.rundir import RunDir, sha256_file
 
@@ -116,7 +123,35 @@ def test_early_personalization_needs_a_reason() -> None:
 
 
 def test_a_judge_gives_at_most_half_of_the_quality() -> None:
-    assert fields(check(grpo(reward__judge_weight=0.8), READY)) == ["reward.judge_weight"]
+    judged = {"reward__judge_url": "http://localhost/v1", "reward__judge_model": "judge"}
+    assert check(grpo(reward__judge_weight=0.5, **judged), READY) == []
+    assert fields(check(grpo(reward__judge_weight=0.8, **judged), READY)) == ["reward.judge_weight"]
+    assert fields(check(grpo(reward__judge_weight=0.2), READY)) == ["reward.judge_url"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, []),
+        ({"grpo__temperature": 1.2}, ["grpo.temperature"]),
+        ({"grpo__beta": 0.0}, ["grpo.beta"]),
+        ({"grpo__beta": 0.01}, ["grpo.beta"]),
+        ({"grpo__beta": 0.2}, ["grpo.beta"]),
+    ],
+)
+def test_what_is_known_to_go_wrong_is_said_but_may_run(
+    changes: dict[str, Any], warned: list[str]
+) -> None:
+    config = grpo(**changes)
+    assert fields(warnings(config)) == warned
+    assert check(config, READY) == []
+
+
+def test_the_shares_of_rules_models_and_judge_make_one_reward() -> None:
+    judged = {"reward__judge_weight": 0.4, "reward__judge_url": "x", "reward__judge_model": "y"}
+    config = grpo(reward__quality="rules", **judged)
+    shares = reward_sources(config)
+    assert shares == pytest.approx({"rules": 0.3, "reward models": 0.5, "judge": 0.2})
 
 
 def test_a_machine_that_cannot_run_it_is_told_every_reason() -> None:

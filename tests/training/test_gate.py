@@ -17,6 +17,7 @@ from training.engine.rewards.gate import (
     calibration_error,
     fit,
     judge,
+    separation,
     sigmoid,
 )
 
@@ -93,6 +94,17 @@ def test_calibrated_certainty_has_no_error_and_boasting_has() -> None:
     assert boasting is not None
     assert error < 0.03
     assert boasting == pytest.approx(0.29, abs=0.01)
+
+
+def test_rules_are_proved_on_answers_of_known_worth() -> None:
+    right, wrong = [0.9, 0.8, 1.0], [0.1, 0.2, 0.15]
+    auc, margin = separation(right, wrong)
+    assert auc == 1.0
+    assert margin == pytest.approx(0.6)
+    mixed = [RNG.random() for _ in range(600)]
+    shuffled, _ = separation(mixed[:300], mixed[300:])
+    assert shuffled == pytest.approx(0.5, abs=0.06)
+    assert separation([], wrong) == (None, None)
 
 
 def test_values_lie_between_0_and_1_whatever_the_logit() -> None:

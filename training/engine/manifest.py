@@ -21,6 +21,8 @@ def finish(
     run: RunDir, state: str, began: Began, config: RunConfig | None = None, **more: Any
 ) -> int:
     """What was asked, with what, and what came of it; returns the exit code."""
+    if not run.main:
+        return CODES[state]
     manifest = {
         "state": state,
         "seconds": round(time.time() - began[0], 2),
@@ -32,7 +34,7 @@ def finish(
     if config is not None:
         resolved = as_dict(config)
         data = config.data
-        named = {data.train, data.heldout, data.gate, data.probes, data.swaps} - {""}
+        named = {data.train, data.heldout, data.gate, data.probes, data.swaps, data.labelled} - {""}
         files = sorted(name for name in named if (run.path / name).exists())
         manifest |= {
             "config": resolved,

@@ -84,9 +84,13 @@ def sha256_json(value: Any) -> str:
 
 @dataclass(frozen=True)
 class RunDir:
-    """The paths of one run, and its append-only files."""
+    """The paths of one run, and its append-only files.
+
+    Of several processes (one per GPU) only the main one writes.
+    """
 
     path: Path
+    main: bool = True
 
     @property
     def config(self) -> Path:
@@ -126,6 +130,8 @@ class RunDir:
 
     def append(self, path: Path, row: Mapping[str, Any]) -> None:
         """One whole line; half a line of a killed process before it is closed first."""
+        if not self.main:
+            return
         data = (dumps(row) + "\n").encode()
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         try:
@@ -142,6 +148,8 @@ class RunDir:
 
     def beat(self, step: int, stage: str) -> None:
         """Called where work progresses, never by a timer: a run that hangs must not look alive."""
+        if not self.main:
+            return
         row = {"pid": os.getpid(), "at": round(time.time(), 3), "step": step, "stage": stage}
         write_json(self.heartbeat, row)
 

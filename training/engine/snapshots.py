@@ -5,6 +5,7 @@
     probes        persona, prompt, good, bad, defect
     swaps         prompt, first, second, persona_first, persona_second (who prefers which)
     prompts       persona, prompt, and perhaps id, task, reference
+    labelled      prompt, answer, right (true or false), task
 
 A prompt is a question or a conversation that ends with the user's turn. `persona` may be empty.
 """
@@ -26,6 +27,7 @@ KEYS = {
     "probes": ("prompt", "good", "bad", "defect"),
     "swaps": ("prompt", "first", "second", "persona_first", "persona_second"),
     "prompts": ("prompt",),
+    "labelled": ("prompt", "answer"),
 }
 
 

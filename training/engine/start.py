@@ -29,9 +29,11 @@ QUIET = {
 
 def execute(folder: Path, *, listen: bool = True) -> int:
     """Run it, or go on with it. A run that succeeded is left alone."""
-    run = RunDir(folder)
+    run = RunDir(folder, main=os.environ.get("RANK", "0") == "0")
     if run.manifest.exists() and read_json(run.manifest)["state"] == "succeeded":
         return CODES["succeeded"]
+    if not run.main:  # started by accelerate beside the main process, which holds the lock
+        return _execute(run, listen)
     with (folder / "run.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

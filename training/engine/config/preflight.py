@@ -47,6 +47,35 @@ def check(config: RunConfig, machine: Machine, run: RunDir | None = None) -> lis
     return found
 
 
+def warnings(config: RunConfig) -> list[Problem]:
+    """What may run but is known to go wrong."""
+    g, found = config.grpo, []
+    if config.kind != "grpo":
+        return []
+    if g.temperature > 1.1:
+        found.append(Problem("grpo.temperature", "above 1.1 the policy explores nonsense", 0.9))
+    if g.beta == 0:
+        found.append(Problem("grpo.beta", "nothing holds the policy, no KL is measured"))
+    elif g.beta > 0.1:
+        found.append(Problem("grpo.beta", "above 0.1 the policy hardly moves", 0.1))
+    elif g.beta < 0.02:
+        found.append(Problem("grpo.beta", "so little lets the policy cheat", 0.04))
+    return found
+
+
+def reward_sources(config: RunConfig) -> dict[str, float]:
+    """The share of the reward, at the reference α, that rules, reward models and a judge give."""
+    r = config.reward
+    shares = {"rules": 0.0, "reward models": 0.0, "judge": r.reference_alpha * r.judge_weight}
+    branches = {
+        "quality": r.reference_alpha * (1 - r.judge_weight),
+        "personalization": 1 - r.reference_alpha,
+    }
+    for branch, share in branches.items():
+        shares["rules" if getattr(r, branch) == "rules" else "reward models"] += share
+    return shares
+
+
 def _values(config: RunConfig) -> Iterator[Problem]:
     """Ranges and names."""
     yield from _one_of("kind", config.kind, KINDS)
@@ -170,7 +199,7 @@ def _snapshots(config: RunConfig, run: RunDir) -> Iterator[Problem]:
     """Files that are named but missing, or are not what was frozen."""
     d = config.data
     named = {"train": d.train, "heldout": d.heldout, "gate": d.gate, "probes": d.probes}
-    named["swaps"] = d.swaps
+    named |= {"swaps": d.swaps, "labelled": d.labelled}
     for name, file in named.items():
         if file and not (run.path / file).is_file():
             yield Problem(f"data.{name}", f"{file} is not there")

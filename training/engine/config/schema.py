@@ -59,6 +59,7 @@ class Data:
     heldout: str = "data/heldout.jsonl"
     gate: str = ""  # pairs of the reward-model gate
     probes: str = ""  # good and bad answers by kind of defect
+    labelled: str = ""  # answers of known worth, on which rules are proved
     swaps: str = ""  # two answers, two personas that want the opposite
     sha256: dict[str, str] = field(default_factory=dict)
 
@@ -106,6 +107,7 @@ class Gate:
     length_correlation: float = 0.6
     jitter: float = 1e-4
     probe: float = 0.9  # of every kind of defect
+    rules: float = 0.9  # how surely rules tell right answers from wrong ones (AUC)
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,15 @@ from training.engine.jobs import models
 from training.engine.jobs.arguments import common, quiet
 from training.engine.jobs.evaluate import Evaluate
 from training.engine.jobs.rewards import Composer, Scorers, progress_of
-from training.engine.jobs.scoring import load_ensemble
+from training.engine.jobs.scoring import NotUsable, load_ensemble
 from training.engine.jobs.texts import policy_text
 from training.engine.jobs.watch import Stop, Watch, need_disk
 from training.engine.persona.render import policy_messages
+from training.engine.rewards.gate import separation
 from training.engine.rewards.judge import Judge
 from training.engine.rewards.verifier import Verifier
 from training.engine.rundir import RunDir
-from training.engine.snapshots import Row, read_rows
+from training.engine.snapshots import Row, read_rows, rollout_of
 from training.engine.toy.world import Truth
 
 KL_ESTIMATOR = {"estimator": "k3", "unit": "nats per token", "reference": "the model at the start"}
@@ -49,6 +50,8 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     rows, dropped = prompts(run, config, tokenizer)
     heldout = read_rows(run.path / config.data.heldout, "prompts") if config.data.heldout else []
     scorers = load_scorers(config)
+    if "rules" in (config.reward.quality, config.reward.personalization):
+        prove_rules(run, config)
     composer = Composer(run, config, rows, scorers)
     schedule = AlphaSchedule(composer)
     evaluate = Evaluate(run, config, composer, tokenizer, heldout)
@@ -128,6 +131,23 @@ def load_scorers(config: RunConfig) -> Scorers:
     audit = tuple(AUDIT[name]() for name in r.audit)
     judge = make_judge(config) if r.judge_weight else None
     return Scorers(loaded["quality"], loaded["personalization"], judge, tuple(auditors), audit)
+
+
+def prove_rules(run: RunDir, config: RunConfig) -> None:
+    """Rules give reward only where they tell answers of known worth apart."""
+    if not config.data.labelled:
+        raise NotUsable("rules give reward, but data.labelled names no answers to prove them on")
+    rows = read_rows(run.path / config.data.labelled, "labelled")
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for row in rows:
+        parts = Verifier().score(rollout_of(row, row["answer"]))
+        value = parts.values["rules"] if parts else None
+        if value is not None:
+            found[bool(row.get("right"))].append(value)
+    auc, margin = separation(found[True], found[False])
+    run.event("rules", auc=auc, margin=margin, rows=len(rows))
+    if auc is None or auc < config.gate.rules:
+        raise NotUsable(f"the rules tell right from wrong with an AUC of {auc}")
 
 
 def make_judge(config: RunConfig) -> Judge:

@@ -38,7 +38,10 @@ def stage(run: RunDir, config: RunConfig, began: Began, *, listen: bool) -> int:
     try:
         facts = STAGES[config.kind](run, config, stop)
     except Exception as error:
-        (run.path / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+        trace = traceback.format_exc()
+        print(trace, flush=True)
+        if run.main:
+            (run.path / "error.txt").write_text(trace, encoding="utf-8")
         reason, changes = explain(error, config)
         said = {"reason": reason, "message": f"{type(error).__name__}: {error}"}
         state = "refused" if isinstance(error, NotUsable | BadSnapshot) else "failed"

@@ -19,6 +19,8 @@ from training.engine.snapshots import Row, read_rows
 def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     """Fine-tune and save to model/; returns facts for the manifest."""
     rows = read_rows(run.path / config.data.train, "instructions")
+    file = run.path / config.data.heldout
+    heldout = read_rows(file, "instructions") if config.data.heldout else []
     model, tokenizer = models.load_base(config.model, texts(rows))
     need_disk(run, config, 12.0 * model.num_parameters())
     trainer = quiet(
@@ -26,14 +28,19 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
             model=model,
             args=arguments(run, config),
             train_dataset=Dataset.from_list([example(row) for row in rows]),
+            eval_dataset=Dataset.from_list([example(row) for row in heldout]) if heldout else None,
             processing_class=tokenizer,
             peft_config=models.peft_config(config.model, "CAUSAL_LM"),
             callbacks=[Watch(run, config, stop, stage="sft")],
         )
     )
     checkpoint = run.last_checkpoint()
+    if heldout and not checkpoint:
+        trainer.evaluate()  # what it could before: the loss on held-out answers must not rise
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     if not stop:
+        if heldout:
+            trainer.evaluate()
         trainer.save_model(str(run.model))
         tokenizer.save_pretrained(str(run.model))
     return {"rows": len(rows), "steps": trainer.state.global_step}
@@ -66,6 +73,7 @@ def arguments(run: RunDir, config: RunConfig) -> SFTConfig:
         num_train_epochs=s.epochs,
         max_steps=s.max_steps,
         per_device_train_batch_size=s.batch,
+        per_device_eval_batch_size=s.batch,
         gradient_accumulation_steps=s.accumulation,
         learning_rate=s.learning_rate,
         lr_scheduler_type=s.scheduler,

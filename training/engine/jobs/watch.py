@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any
 
+import torch
 from transformers import TrainerCallback
 
 from training.engine.config.schema import RunConfig
@@ -101,7 +102,7 @@ class Watch(TrainerCallback):
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self.run.beat(state.global_step, self.stage)
-        if self.stop:
+        if together(bool(self.stop)):
             control.should_save = control.should_training_stop = True
             self.run.event("stopping", stage=self.stage, step=state.global_step)
 
@@ -146,6 +147,16 @@ class Watch(TrainerCallback):
         for finding in look(History(self.rows), self.config, self.alerts):
             self.alerts.add(finding.rule)
             self.run.event("alert", **finding.__dict__)
+
+
+def together(asked: bool) -> bool:
+    """Whether any process was asked to stop: all must end at the same step."""
+    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+        return asked
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    flag = torch.tensor(int(asked), device=device)
+    torch.distributed.all_reduce(flag, op=torch.distributed.ReduceOp.MAX)
+    return bool(flag.item())
 
 
 def need_disk(run: RunDir, config: RunConfig, checkpoint_bytes: float) -> None:

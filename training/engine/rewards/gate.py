@@ -144,6 +144,15 @@ def judge(measured: Measured, limits: Gate) -> Report:
     return Report(tuple(checks), probes)
 
 
+def separation(right: Sequence[float], wrong: Sequence[float]) -> tuple[Value, Value]:
+    """How surely values tell right from wrong (AUC), and the worst right minus the best wrong."""
+    if not right or not wrong:
+        return None, None
+    pairs = len(right) * len(wrong)
+    wins = math.fsum((r > w) + 0.5 * (r == w) for r in right for w in wrong)
+    return wins / pairs, min(right) - max(wrong)
+
+
 def by_defect(probes: Iterable[tuple[str, float, float]]) -> dict[str, Value]:
     found: dict[str, list[float]] = defaultdict(list)
     for defect, better, worse in probes:

@@ -13,7 +13,8 @@ spreadsheets (`annotation.formats.palate_csv`) has the same content.
     kind             imported | catalog | counterfactual                             imported
     synthetic        true | false                                                    false
     state            held | parked | open | disputed | done | dropped                open
-    source           where the pair came from, e.g. "pairs.jsonl:12"                 empty
+    source           where the pair came from, e.g. "pairs.jsonl:12"                 empty; the
+                     import then writes file and line
     details          object: what else the source said                               empty
     labels           list, in the order of the leases (oldest first)                 none
     decisions        {axis: decision} for the axes that have one                     none

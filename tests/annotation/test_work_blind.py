@@ -111,7 +111,8 @@ def test_a_gold_submission_takes_no_more_queries_than_an_ordinary_one_may() -> N
     working(desk)
     for item in desk.items()[:4]:
         make_gold(actor=desk.manager, item=item, verdicts={"quality": "first"})
-    ordinary, hidden = set(), set()
+    ordinary: set[int] = set()
+    hidden: set[int] = set()
     clients = [at_desk(desk, n) for n in range(2)]
     for round_ in range(14):
         client = clients[round_ % 2]
@@ -139,9 +140,9 @@ def test_no_page_holds_makers_sources_gold_or_other_peoples_labels() -> None:
         send_next(desk, first, quality="left", personalization="left", comment="SECRET-ONE")
     pages = []
     for _ in range(4):
-        page = second.get(url(desk))
-        pages.append(page.content.decode())
-        token = page.context["pair"].token
+        shown = second.get(url(desk))
+        pages.append(shown.content.decode())
+        token = shown.context["pair"].token
         pages.append(second.get(url(desk, "diff"), {"token": token}).content.decode())
         pages.append(
             send(desk, second, token, quality="right", personalization="tie").content.decode()

@@ -14,11 +14,14 @@ BENCHES: dict[str, list[str]] = {
     "ratings": [],
     "coverage": ["--repetitions", "200"],
     "imports": [],
+    "pair_imports": [],
     "datasets": [],
     "reference_round": [],
     "http_voting": [],
+    "http_labelling": [],
     "annotation_project": [],
     "kill9": [],
+    "kill9_labelling": [],
 }
 
 

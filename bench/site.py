@@ -25,7 +25,9 @@ DATABASE_URL = "postgres://postgres@127.0.0.1:5432/test"
 class Site:
     """`with Site() as site:` migrates, and stops and removes everything at the end."""
 
-    def __init__(self, *, postgres: str = "", web_workers: int = 1, threads: int = 4) -> None:
+    def __init__(
+        self, *, postgres: str = "", redis: str = "", web_workers: int = 1, threads: int = 4
+    ) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="palate-bench-"))
         self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
@@ -48,6 +50,8 @@ class Site:
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         }
         self.env.pop("PALATE_DEMO", None)
+        if redis:
+            self.env["REDIS_URL"] = redis
 
     def __enter__(self) -> Self:
         if self.postgres:
@@ -82,7 +86,14 @@ class Site:
 
     def ask(self, *arguments: str) -> Any:
         """Run `bench.world` beside the site; what it prints last is JSON."""
-        command = [sys.executable, "-m", "bench.world", *arguments]
+        return self._ask("bench.world", *arguments)
+
+    def ask_desk(self, *arguments: str) -> Any:
+        """The same with `bench.desk`."""
+        return self._ask("bench.desk", *arguments)
+
+    def _ask(self, module: str, *arguments: str) -> Any:
+        command = [sys.executable, "-m", module, *arguments]
         done = subprocess.run(command, cwd=ROOT, env=self.env, check=True, stdout=subprocess.PIPE)
         return json.loads(done.stdout.decode().strip().splitlines()[-1])
 

@@ -41,6 +41,7 @@ class Rater:
     double_clicks: float = 0.0
     patience: float = 0.0
     think: float = 0.0
+    form_page: str = "/vote/"
 
     async def work(self, votes: int) -> None:
         """Vote until `votes` are given or nothing is left. Log in before."""
@@ -90,7 +91,8 @@ class Rater:
         fine: tuple[int, ...] = (200, 204),
     ) -> httpx.Response:
         """One request with its time. Sent again while the server is away, as vote.js does."""
-        headers = {"HX-Request": "true"} if path == "/vote/" and method == "POST" else {}
+        by_script = path == self.form_page and method == "POST"
+        headers = {"HX-Request": "true"} if by_script else {}
         deadline = time.monotonic() + self.patience
         while True:
             started = time.perf_counter()

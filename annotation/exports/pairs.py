@@ -27,7 +27,7 @@ def record(row: PairRow) -> dict[str, Any]:
         "kind": "" if row.kind == "imported" else row.kind,
         "synthetic": row.facts.synthetic,
         "state": "" if row.facts.state == "open" else row.facts.state,
-        "source": row.source,
+        "source": row.source or f"item:{row.id[:8]}",  # else the import would name its file
         "details": in_order(row.details),
         "labels": [_label(label) for label in row.labels],
         "decisions": {

@@ -178,7 +178,7 @@ def _write(
 ) -> None:
     new = [entry for entry in entries if entry.new]
     _set_states(new)
-    decided = [entry for entry in new if set(entry.row.decisions) >= set(project.axes)]
+    decided = [entry for entry in new if _is_decided(entry, project)]
     fixed = {entry.item_id for entry in new if entry.row.state in STAYS}
     touched = {plan.entry.item_id for plan in planned}
     write_labels(planned, settle=touched - {entry.item_id for entry in decided} - fixed)
@@ -186,6 +186,12 @@ def _write(
     _make_gold(entries, run)
     if run.created_by_id and not run.dry_run:
         _note_exposures(entries, run.created_by)
+
+
+def _is_decided(entry: Entry, project: Project) -> bool:
+    """A pair holds its file's outcome on every axis; a synthetic one is about one axis only."""
+    decided = set(entry.row.decisions)
+    return decided >= set(project.axes) or (entry.row.synthetic and bool(decided))
 
 
 def _set_states(entries: Sequence[Entry]) -> None:
@@ -219,7 +225,9 @@ def _write_decisions(entries: Sequence[Entry], fixed: set[int]) -> None:
         for axis, spec in entry.row.decisions.items()
     ]
     Decision.objects.bulk_create(rows)
-    open_ones = {row.item_id for row in rows if not row.verdict}
+    # An adjudicator may have left an axis open for good: then the file says that it is done.
+    done = {e.item_id for e in entries if e.row.state == ItemState.DONE}
+    open_ones = {row.item_id for row in rows if not row.verdict} - done
     every = {row.item_id for row in rows}
     point_at_newest(sorted(every - open_ones - fixed), ItemState.DONE)
     point_at_newest(sorted(open_ones - fixed), ItemState.DISPUTED)

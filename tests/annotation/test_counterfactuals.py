@@ -186,7 +186,7 @@ def test_a_second_job_makes_nothing_again() -> None:
 
 def test_the_same_key_is_one_job_and_only_managers_start_one() -> None:
     desk = rated(2)
-    start = {"project": desk.project, "key": "k", "send": False}
+    start: dict[str, Any] = {"project": desk.project, "key": "k", "send": False}
     one = counterfactuals.start_job(actor=desk.manager, **start)
     assert counterfactuals.start_job(actor=desk.manager, **start) == one
     with pytest.raises(Forbidden):
@@ -377,7 +377,7 @@ def test_rejecting_takes_both_directions_out_and_accepting_brings_them_back() ->
     desk = rated(4)
     job = run(desk)
     pair = next_pair(job)
-    review = {"actor": desk.manager, "project": desk.project, "pair": pair}
+    review: dict[str, Any] = {"actor": desk.manager, "project": desk.project, "pair": pair}
     counterfactuals.review_pair(**review, accept=False, note="not its style")
     both = list(Rewrite.objects.filter(pair=pair).select_related("item"))
     assert [row.state for row in both] == [ReviewState.REJECTED] * 2

@@ -14,6 +14,7 @@ BENCHES: dict[str, list[str]] = {
     "ratings": [],
     "coverage": ["--repetitions", "200"],
     "imports": [],
+    "pair_exports": ["--check"],
     "pair_imports": [],
     "datasets": [],
     "reference_round": [],

@@ -38,20 +38,26 @@ def check_frozen(dataset: Dataset) -> None:
         raise Refused(_("Freeze the dataset first."), code="not_frozen")
 
 
-def check_may_start_grpo(base: str, dataset: Dataset, base_sha256: str = "") -> None:
-    """Raise unless this base model was evaluated on the gate split of the dataset (F18, H12).
-
-    Reinforcement learning without a floor swings and crashes: what the base can do is measured
-    first, on the rows that the gate will use.
-    """
+def check_has_gate(dataset: Dataset) -> str:
+    """The hash of the gate split, or raise: without one nothing can be compared."""
     check_frozen(dataset)
-    digest = dataset.split_sha256.get(Split.GATE)
+    digest: str = dataset.split_sha256.get(Split.GATE, "")
     if not digest:
         raise Refused(
             _("“%(name)s” has no gate split, so nothing can be compared with it.")
             % {"name": dataset.name},
             code="no_gate_split",
         )
+    return digest
+
+
+def check_may_start_grpo(base: str, dataset: Dataset, base_sha256: str = "") -> None:
+    """Raise unless this base model was evaluated on the gate split of the dataset (F18, H12).
+
+    Reinforcement learning without a floor swings and crashes: what the base can do is measured
+    first, on the rows that the gate will use.
+    """
+    digest = check_has_gate(dataset)
     rows = BaselineEvaluation.objects.filter(base=base, split_sha256=digest)
     if base_sha256:
         rows = rows.filter(base_sha256=base_sha256)

@@ -51,14 +51,16 @@ def assign(
     seed: int,
     fixed: Mapping[Node, str] | None = None,
     cut: bool = True,
+    strata: Mapping[str, str] | None = None,
 ) -> Assignment:
     """Splits for all cells. `rows` counts the rows of each cell, `shares` are percentages.
 
     Without `cut`, a component that holds two fixed splits is left out and reported as clashes.
+    `strata` (by persona id): every stratum is shared out alike, as far as it has parts enough.
     """
     fixed = fixed or {}
     found = Assignment()
-    room = _Room(rows, shares)
+    room = _Room(rows, shares, strata or {})
     loose: list[list[Cell]] = []
     for cells in components(rows):
         kept = {fixed[node] for cell in cells for node in nodes(cell) if node in fixed}
@@ -71,10 +73,17 @@ def assign(
             _put(cells, kept.pop(), rows, room, found)
         else:
             loose.append(cells)
-    sizes = [sum(rows[cell] for cell in cells) for cells in loose]
-    names = [min(cells)[0] + min(cells)[1] for cells in loose]
-    for cells, split in zip(loose, room.share_out(sizes, names, seed), strict=True):
+    parts = [_Part("".join(min(cells)), _count(cells, rows, room)) for cells in loose]
+    for cells, split in zip(loose, room.share_out(parts, seed), strict=True):
         _put(cells, split, rows, None, found)
+    return found
+
+
+def _count(cells: Iterable[Cell], rows: Mapping[Cell, int], room: _Room) -> Counter[str]:
+    """Rows by stratum."""
+    found: Counter[str] = Counter()
+    for cell in cells:
+        found[room.stratum(cell)] += rows[cell]
     return found
 
 
@@ -104,33 +113,91 @@ def components(cells: Iterable[Cell]) -> list[list[Cell]]:
     return list(groups.values())
 
 
+@dataclass(frozen=True)
+class _Part:
+    """Something that goes into one split as a whole: its name, and its rows by stratum."""
+
+    name: str
+    rows: Counter[str]
+
+    @property
+    def size(self) -> int:
+        return self.rows.total()
+
+    @property
+    def stratum(self) -> str:
+        """The one that most of its rows are of."""
+        return max(sorted(self.rows), key=lambda name: self.rows[name])
+
+
 class _Room:
-    """How many rows each split still wants."""
+    """How many rows each split still wants, in all and of every stratum."""
 
-    def __init__(self, rows: Mapping[Cell, int], shares: Mapping[str, int]) -> None:
-        total = sum(rows.values())
+    def __init__(
+        self, rows: Mapping[Cell, int], shares: Mapping[str, int], strata: Mapping[str, str]
+    ) -> None:
         self.shares = {split: share / 100 for split, share in shares.items() if share}
-        self.wanted = {split: share * total for split, share in self.shares.items()}
-        self.taken = dict.fromkeys(self.wanted, 0)
+        self._strata = strata
+        self.totals: Counter[str] = Counter()
+        for cell, count in rows.items():
+            self.totals[self.stratum(cell)] += count
+        self.taken: dict[str, Counter[str]] = {split: Counter() for split in self.shares}
         # A component beyond this leaves the other splits less than half of what they want.
-        self.limit = total * (1 + max(self.shares.values(), default=1.0)) / 2
+        largest = max(self.shares.values(), default=1.0)
+        self.limit = self.totals.total() * (1 + largest) / 2
 
-    def take(self, split: str, size: int) -> None:
+    def stratum(self, cell: Cell) -> str:
+        return self._strata.get(cell[1], "")
+
+    def within(self, rows: Mapping[Cell, int]) -> _Room:
+        """The same wishes for some of the rows only."""
+        return _Room(rows, {s: round(100 * v) for s, v in self.shares.items()}, self._strata)
+
+    def forget_strata(self) -> None:
+        """Count everything together."""
+        self.totals = Counter({"": self.totals.total()})
+        self.taken = {split: Counter({"": c.total()}) for split, c in self.taken.items()}
+
+    def take(self, split: str, stratum: str, size: int) -> None:
         if split in self.taken:
-            self.taken[split] += size
+            self.taken[split][stratum] += size
 
-    def share_out(self, sizes: Sequence[int], names: Sequence[str], seed: int) -> list[str]:
-        """A split for each part: the largest first, to whoever lacks most; none stays empty."""
-        order = sorted(range(len(sizes)), key=lambda i: (-sizes[i], _draw(seed, names[i])))
-        chosen = [""] * len(sizes)
-        for place, index in enumerate(order):
-            empty = [split for split in self.wanted if not self.taken[split]]
-            last = len(order) - place <= len(empty)
-            among = empty if last and empty else list(self.wanted)
-            split = max(among, key=lambda name: self.wanted[name] - self.taken[name])
-            self.take(split, sizes[index])
-            chosen[index] = split
+    def share_out(self, parts: Sequence[_Part], seed: int) -> list[str]:
+        """A split for each part, stratum by stratum, the largest parts first.
+
+        A part goes to whoever lacks most; the last ones to splits that would stay empty. Strata
+        with fewer parts than there are splits are shared out together.
+        """
+        groups: dict[str, list[int]] = defaultdict(list)
+        for index, part in enumerate(parts):
+            groups[part.stratum].append(index)
+        many = {name for name, found in groups.items() if len(found) >= len(self.shares)}
+        chosen = [""] * len(parts)
+        for name in sorted(many):
+            self._share_group(parts, groups[name], {name}, seed, chosen)
+        rest = [index for name in sorted(set(groups) - many) for index in groups[name]]
+        self._share_group(parts, rest, set(self.totals), seed, chosen)
         return chosen
+
+    def _share_group(
+        self, parts: Sequence[_Part], group: list[int], strata: set[str], seed: int, to: list[str]
+    ) -> None:
+        order = sorted(group, key=lambda i: (-parts[i].size, _draw(seed, parts[i].name)))
+        for place, index in enumerate(order):
+            empty = [split for split in self.shares if not self._of(split, strata)]
+            last = len(order) - place <= len(empty)
+            among = empty if last and empty else list(self.shares)
+            split = max(among, key=lambda name: self._lack(name, strata))
+            for stratum, count in parts[index].rows.items():
+                self.take(split, stratum, count)
+            to[index] = split
+
+    def _of(self, split: str, strata: set[str]) -> int:
+        return sum(self.taken[split][name] for name in strata)
+
+    def _lack(self, split: str, strata: set[str]) -> float:
+        wanted = self.shares[split] * sum(self.totals[name] for name in strata)
+        return wanted - self._of(split, strata)
 
 
 def _movable(cells: Iterable[Cell], fixed: Mapping[Node, str]) -> bool:
@@ -144,7 +211,7 @@ def _put(
     for cell in cells:
         to.cells[cell] = split
         if room is not None:
-            room.take(split, rows[cell])
+            room.take(split, room.stratum(cell), rows[cell])
 
 
 def _cut(
@@ -159,29 +226,26 @@ def _cut(
     found.cut += 1
     of = {node: fixed[node] for cell in cells for node in nodes(cell) if node in fixed}
     for kind in (PERSONA, PROMPT):
-        weights: Counter[str] = Counter()
+        part_room = room.within({cell: rows[cell] for cell in cells})
+        parts: dict[str, Counter[str]] = defaultdict(Counter)
         for cell in cells:
-            name = cell[1] if kind == PERSONA else cell[0]
-            if name and (kind, name) not in fixed:
-                weights[name] += rows[cell]
-        part = _Room(_part(cells, rows), {s: round(100 * v) for s, v in room.shares.items()})
-        for cell in cells:
-            name = cell[1] if kind == PERSONA else cell[0]
+            name, stratum = cell[1] if kind == PERSONA else cell[0], room.stratum(cell)
             if name and (kind, name) in fixed:
-                part.take(fixed[kind, name], rows[cell])
-        names = sorted(weights)
-        drawn = part.share_out([weights[name] for name in names], names, seed)
-        of.update({(kind, name): split for name, split in zip(names, drawn, strict=True)})
+                part_room.take(fixed[kind, name], stratum, rows[cell])
+            elif name:
+                parts[name][stratum] += rows[cell]
+        named = [_Part(name, parts[name]) for name in sorted(parts)]
+        if kind == PROMPT:  # every prompt is asked in all strata: they say nothing here
+            named = [_Part(part.name, Counter({"": part.size})) for part in named]
+            part_room.forget_strata()
+        for part, split in zip(named, part_room.share_out(named, seed), strict=True):
+            of[kind, part.name] = split
     for cell in cells:
         splits = {of[node] for node in nodes(cell)}
         if len(splits) == 1:
             _put([cell], splits.pop(), rows, room, found)
         else:
             _clash(cell, of, found)
-
-
-def _part(cells: Iterable[Cell], rows: Mapping[Cell, int]) -> dict[Cell, int]:
-    return {cell: rows[cell] for cell in cells}
 
 
 def _refuse(cells: Iterable[Cell], fixed: Mapping[Node, str], found: Assignment) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ class Spooled:
     simulated: bool
     group: str
     ref: str
+    origin: str  # projects, rounds, imports
+    origin_id: int
+    context: int | None = None
     split: str = ""
 
     @property
@@ -63,7 +66,8 @@ def write_rows(path: Path, rows: Iterator[Spooled]) -> int:
     part, count = path.with_suffix(".part"), 0
     with part.open("w", encoding="utf-8") as out:
         for row in rows:
-            out.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
+            values = {name: getattr(row, name) for name in Spooled.__slots__}
+            out.write(json.dumps(values, ensure_ascii=False) + "\n")
             count += 1
     part.replace(path)
     return count

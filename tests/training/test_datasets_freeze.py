@@ -16,6 +16,7 @@ from training.selectors.datasets import check_all_splits
 from training.services import collecting
 from training.services.datasets import create_dataset, discard_dataset, freeze_dataset
 from training.services.freezing import repair_freezes, run_freeze
+from training.services.sealing import keep_claimed_from_holdout
 from webapp.catalog.enums import Split as CatalogSplit
 from webapp.catalog.models import Persona, Prompt
 from webapp.core.errors import Forbidden, InvalidInput, Refused
@@ -229,6 +230,17 @@ def test_rounds_never_hold_out_what_a_dataset_holds() -> None:
     assert set(Prompt.objects.values_list("split", flat=True)) == {CatalogSplit.ROTATING}
 
 
+def test_a_prompt_that_comes_later_is_not_held_out_either() -> None:
+    make_pairs(people=2, prompts=1)
+    dataset = frozen()
+    prompt = Prompt.objects.get()
+    Prompt.objects.filter(pk=prompt.pk).update(split=CatalogSplit.NONE)
+    assert dataset.items.filter(prompt_sha256=prompt.text_hash).exists()
+    assert [keep_claimed_from_holdout() for _ in range(2)] == [1, 0]
+    prompt.refresh_from_db()
+    assert prompt.split == CatalogSplit.ROTATING
+
+
 def test_drafts_are_made_once_and_may_be_discarded(bob: Any) -> None:
     one = create_dataset(
         actor=admin(), name="A", kind="preferences", values={"axis": "quality"}, key="k"
@@ -240,6 +252,7 @@ def test_drafts_are_made_once_and_may_be_discarded(bob: Any) -> None:
     discard_dataset(actor=admin(), dataset=one)
     with pytest.raises(Refused):
         freeze_dataset(actor=admin(), dataset=one)
+    create_dataset(actor=admin(), name="A", kind="preferences", values={"axis": "quality"})
     with pytest.raises(Forbidden):
         create_dataset(actor=bob, name="B", kind="preferences", values={"axis": "quality"})
     with pytest.raises(InvalidInput):

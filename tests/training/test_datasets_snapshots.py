@@ -19,6 +19,7 @@ from training.enums import Kind
 from training.models import BaselineEvaluation, Dataset, RowText
 from training.policies import check_may_start_grpo, may_start_grpo
 from training.rows import COLUMNS, columns
+from training.services.baselines import record_baseline
 from webapp.catalog.services.personas import withdraw_consent
 from webapp.core.errors import Refused
 
@@ -237,15 +238,20 @@ def test_reinforcement_learning_needs_a_baseline_on_the_gate_split() -> None:
     assert code(draft()) == "not_frozen"
     assert code(plain) == "no_gate_split"
     assert code(gated) == "no_baseline"
-    digest = gated.split_sha256["gate"]
-    BaselineEvaluation.objects.create(
-        base="base", base_sha256="a" * 64, dataset=gated, split_sha256=digest, passed=False
-    )
+
+    def evaluate(dataset: Dataset, passed: bool) -> None:
+        record_baseline(
+            actor=admin(), base="base", base_sha256="a" * 64, dataset=dataset, passed=passed,
+            result={"reward": 0.4},
+        )  # fmt: skip
+
+    with pytest.raises(Refused):
+        evaluate(plain, True)
+    evaluate(gated, False)
     assert code(gated) == "baseline_failed"
-    BaselineEvaluation.objects.create(
-        base="base", base_sha256="a" * 64, dataset=gated, split_sha256=digest, passed=True
-    )
+    evaluate(gated, True)
     check_may_start_grpo("base", gated)
     assert may_start_grpo("base", gated, "a" * 64)
     assert code(gated, weights="b" * 64) == "no_baseline"
     assert not may_start_grpo("other", gated)
+    assert BaselineEvaluation.objects.count() == 2

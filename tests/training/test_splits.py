@@ -109,5 +109,5 @@ def test_every_stratum_is_in_every_split_where_it_has_parts_enough() -> None:
         for (_prompt, persona), split in found.cells.items():
             if split:
                 seen.setdefault(split, set()).add(strata[persona])
-        assert seen == dict.fromkeys(SHARES, {"expert", "novice"})
+        assert seen == {split: {"expert", "novice"} for split in SHARES}
         check_disjoint(found, {})

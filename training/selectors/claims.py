@@ -12,9 +12,16 @@ from training.splits import Assignment, Cell, Node, assign
 KEYS = 900  # keys a statement
 
 
-def assign_splits(spec: Filter, cells: Mapping[Cell, int]) -> Assignment:
-    """Splits of all cells, with what earlier datasets claimed."""
-    return assign(cells, shares=spec.shares, seed=spec.seed, fixed=claimed(cells), cut=spec.cut)
+def assign_splits(spec: Filter, cells: Mapping[Cell, int], strata: Mapping[str, str]) -> Assignment:
+    """Splits of all cells, with what earlier datasets claimed; `strata` by persona id."""
+    return assign(
+        cells,
+        shares=spec.shares,
+        seed=spec.seed,
+        fixed=claimed(cells),
+        cut=spec.cut,
+        strata=strata,
+    )
 
 
 def claimed(cells: Mapping[Cell, int]) -> dict[Node, str]:

@@ -238,9 +238,11 @@ def bin_labels(edges: Sequence[float], *, percent: bool = False) -> list[str]:
     if percent:
         shown[1] = "0"  # the first bin holds nothing but 0
         return ["0", *[f"{a}–{b}" for a, b in zip(shown[1:], [*shown[2:], "100"], strict=True)]]
-    names = [f"{a}–{b}" for a, b in pairwise(shown)]
-    if edges[0] < 0:
-        names[0] = f"< {shown[1]}"
+    if edges[0] >= 0:
+        names = [f"{a}–{b}" for a, b in pairwise(shown)]
+    else:
+        names = [f"{a}…{b}" for a, b in pairwise(shown)]
+        names[0] = f"< {shown[1]}"  # the first bin holds everything below
     return [*names, f"> {shown[-1]}"]
 
 

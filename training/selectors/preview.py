@@ -40,7 +40,8 @@ def preview(kind: str, spec: Filter) -> Preview:
         else:
             kept.append(fact)
     cells = Counter(_cell(fact) for fact in kept)
-    given = assign_splits(spec, cells)
+    strata = {str(fact.persona_id): fact.stratum for fact in kept if fact.persona_id}
+    given = assign_splits(spec, cells, strata)
     counts = _count(kept, given.cells, left)
     found = Preview(
         rows=sum(counts.values()),

@@ -40,8 +40,20 @@ class Gathered:
         self.cells: Counter[Cell] = Counter()
         self.groups: dict[str, list[tuple[Cell, bool]]] = defaultdict(list)
         self.left: Counter[str] = Counter()
-        self.origins: dict[str, Counter[int]] = defaultdict(Counter)
+        self.strata: dict[str, str] = {}
+
+
+class Origins:
+    """Where the rows that stay come from."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Counter[int]] = defaultdict(Counter)
         self.contexts: set[int] = set()
+
+    def add(self, row: Spooled) -> None:
+        self.rows[row.origin][row.origin_id] += 1
+        if row.context:
+            self.contexts.add(row.context)
 
 
 def collect(dataset: Dataset, *, beat: Beat) -> None:
@@ -52,7 +64,7 @@ def collect(dataset: Dataset, *, beat: Beat) -> None:
     spool.write_rows(spool.collected(dataset.pk), rows)
     if not gathered.cells:
         raise FreezeRefused("empty", report={"left": dict(gathered.left)})
-    given = assign_splits(spec, gathered.cells)
+    given = assign_splits(spec, gathered.cells, gathered.strata)
     if given.clashes and not spec.cut:
         clashes = [asdict(clash) for clash in given.clashes]
         count = sum(n for cell, n in gathered.cells.items() if not given.cells[cell])
@@ -74,10 +86,8 @@ def _gather(kind: str, spec: Filter, gathered: Gathered, beat: Beat) -> Iterator
         gathered.cells[row.cell] += 1
         if row.group:
             gathered.groups[row.group].append((row.cell, row.synthetic))
-        origin, pk = candidate.fact.origin
-        gathered.origins[origin][pk] += 1
-        if candidate.context_id:
-            gathered.contexts.add(candidate.context_id)
+        if row.persona:
+            gathered.strata[str(row.persona)] = row.stratum
         if number % EVERY == 0:
             beat()
         yield row
@@ -98,6 +108,9 @@ def _spooled(kind: str, candidate: Candidate) -> Spooled:
         simulated=bool(candidate.row.get("simulated")),
         group=fact.group,
         ref=candidate.ref,
+        origin=fact.origin[0],
+        origin_id=fact.origin[1],
+        context=candidate.context_id,
     )
 
 
@@ -105,10 +118,10 @@ def _choose(
     dataset: Dataset, spec: Filter, gathered: Gathered, given: Assignment, beat: Beat
 ) -> None:
     """Second pass: splits, counts and balance; rows that fit into no split are left out."""
-    mix, directions = Mix(), Balance()
+    mix, directions, origins = Mix(), Balance(), Origins()
     broken = broken_groups(gathered.groups, given.cells)
-    rows = _with_splits(dataset, gathered, given, broken, mix, directions, beat)
-    count = spool.write_rows(spool.chosen(dataset.pk), rows)
+    rows = _with_splits(dataset, gathered, given, broken, beat)
+    count = spool.write_rows(spool.chosen(dataset.pk), _counted(rows, mix, directions, origins))
     counts = {
         **mix.as_json(),
         "left": dict(gathered.left.most_common()),
@@ -127,8 +140,8 @@ def _choose(
         {
             "rows": count,
             "counts": counts,
-            "origins": {name: dict(found) for name, found in gathered.origins.items()},
-            "contexts": sorted(gathered.contexts),
+            "origins": {name: dict(found) for name, found in origins.rows.items()},
+            "contexts": sorted(origins.contexts),
         },
     )
 
@@ -138,8 +151,6 @@ def _with_splits(
     gathered: Gathered,
     given: Assignment,
     broken: set[str],
-    mix: Mix,
-    directions: Balance,
     beat: Beat,
 ) -> Iterator[Spooled]:
     for number, row in enumerate(spool.read_rows(spool.collected(dataset.pk))):
@@ -149,8 +160,16 @@ def _with_splits(
             beat()
         if reason:
             gathered.left[reason] += 1
-            continue
+        else:
+            yield row
+
+
+def _counted(
+    rows: Iterator[Spooled], mix: Mix, directions: Balance, origins: Origins
+) -> Iterator[Spooled]:
+    for row in rows:
         _count(row, mix, directions)
+        origins.add(row)
         yield row
 
 

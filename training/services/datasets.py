@@ -69,12 +69,12 @@ def freeze_dataset(*, actor: Any, dataset: Dataset) -> Dataset:
 
 
 def discard_dataset(*, actor: Any, dataset: Dataset) -> None:
-    """Put a draft away. A frozen dataset is never discarded."""
+    """Put a draft away; its name is free again. A frozen dataset is never discarded."""
     policies.check_manage(actor)
     with transaction.atomic():
         row = locked(dataset.pk)
         if row.state != DatasetState.DISCARDED:
-            move(row, DatasetState.DISCARDED)
+            move(row, DatasetState.DISCARDED, name=f"{row.name[:100]} (#{row.pk})")
             audit.record(actor=actor, action="discard_dataset", obj=row)
 
 

@@ -131,6 +131,13 @@ def _keep_from_holdout(items: QuerySet[DatasetItem]) -> None:
     )
 
 
+def keep_claimed_from_holdout() -> int:
+    """Prompts that came into the catalog after a dataset took the same text from a file (beat)."""
+    claims = SplitClaim.objects.filter(of=Of.PROMPT, key=OuterRef("text_hash"))
+    rows = Prompt.objects.filter(Exists(claims), split=CatalogSplit.NONE)
+    return rows.update(split=CatalogSplit.ROTATING)
+
+
 def lineage(origins: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
     """Where the rows come from, as it was when they were frozen."""
     found = {name: {int(pk): n for pk, n in rows.items()} for name, rows in origins.items()}

@@ -40,7 +40,7 @@ def histogram(labels: Sequence[str], series: Sequence[Counted], *, title: str) -
             parts.append(_bar(x, scale, count, width - 2, k, f"{line.name}, {labels[number]}"))
     for number, label in enumerate(labels):
         middle = 80 + BIN * number + (BIN - 16) / 2
-        shown = fit(label, BIN - 4)
+        shown = fit(label, (BIN - 2) * 14 / 11)  # the estimate is for 14 px
         parts.append(_text(middle, HEIGHT - 14, shown, tone="muted", anchor="middle", size=11))
     if len(series) > 1:
         parts += _legend(series)

@@ -72,6 +72,12 @@ ACTIONS = {  # what every domain writes into the log; a name that is missing her
     "contest_item": gettext_lazy("gave an item to the adjudicators"),
     "answer_appeal": gettext_lazy("answered an appeal"),
     "resolve_problems": gettext_lazy("resolved reported problems"),
+    "create_dataset": gettext_lazy("saved a draft of a dataset"),
+    "freeze_dataset": gettext_lazy("sent a dataset to be frozen"),
+    "dataset_frozen": gettext_lazy("a dataset was frozen"),
+    "discard_dataset": gettext_lazy("put a draft of a dataset away"),
+    "download_dataset": gettext_lazy("downloaded a part of a dataset"),
+    "record_baseline": gettext_lazy("noted the evaluation of a base model"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from training.services import freezing
+from training.services import freezing, sealing
 
 
 @shared_task(name="workers.freeze_dataset", time_limit=7200, soft_time_limit=7000)
@@ -14,3 +14,4 @@ def freeze_dataset(pk: int) -> None:
 def repair_training() -> None:
     """Recompute from rows what a lost message or a dead worker left behind."""
     freezing.repair_freezes()
+    sealing.keep_claimed_from_holdout()

@@ -28,7 +28,6 @@ from bench.site import DATABASE_URL, ROOT, Site
 
 MOST_QUERIES, MOST_RATIO, MOST_JOB_S = 12, 1.3, 20.0
 PEOPLE = 12
-CHUNK = 2000
 
 
 def make_people(n: int) -> list[Any]:
@@ -62,13 +61,11 @@ def make_versions() -> list[Any]:
 
 def make_project(name: str, n: int, people: Sequence[Any], versions: Sequence[Any]) -> Any:
     """An open project with `n` items, without gold, and everybody a member at work."""
-    from annotation.assignment import shuffle_key
     from annotation.models import Item, ItemOrigin, ItemText, Member
     from annotation.services import projects
     from webapp.accounts.models import User
     from webapp.catalog.services.prompts import get_or_create_prompt
     from webapp.catalog.strata import stratum_of
-    from webapp.catalog.texts import sha256
 
     manager = User.objects.get(username="mara")
     settings = {
@@ -83,69 +80,136 @@ def make_project(name: str, n: int, people: Sequence[Any], versions: Sequence[An
         state="working", guideline_read=project.guidelines.first()
     )
     prompts = [get_or_create_prompt(messages=f"Question {k}?").pk for k in range(500)]
-    strata = [stratum_of(v.persona.features, project.stratum_features) for v in versions]
-    for start in range(0, n, CHUNK):
-        numbers = range(start, min(start + CHUNK, n))
-        rows = []
-        for k in numbers:
-            digest = sha256(f"{name} {k}")
-            rows.append(
-                Item(
-                    project=project, content_sha256=digest, prompt_id=prompts[k % 500],
-                    persona_version=versions[k % 8], first_sha256=digest,
-                    second_sha256=sha256(digest), stratum=strata[k % 8], target=2,
-                    shuffle_key=shuffle_key(project.seed, digest), source=f"pairs.jsonl:{k}",
-                )
-            )  # fmt: skip
-        Item.objects.bulk_create(rows)
-        ItemText.objects.bulk_create(
-            ItemText(item=row, first=f"Short {row.pk}. " * 20, second=f"Long {row.pk}. " * 40)
-            for row in rows
-        )
-        ItemOrigin.objects.bulk_create(
-            ItemOrigin(item=row, first_producer="Harbor", second_producer="Quarry") for row in rows
-        )
+    columns = {
+        "project_id": str(project.pk), "target": "2",
+        "public_id": random_text(1), "content_sha256": random_text(2),
+        "first_sha256": random_text(2), "second_sha256": random_text(2),
+        "prompt_id": f"{prompts[0]} + k.n % 500", "shuffle_key": RANDOM_KEY[vendor()],
+        "persona_version_id": choose([version.pk for version in versions]),
+        "stratum": choose(
+            [f"'{stratum_of(v.persona.features, project.stratum_features)}'" for v in versions]
+        ),
+    }  # fmt: skip
+    insert(Item, columns, "k", numbers=n)
+    of_project = f"annotation_item i WHERE i.project_id = {project.pk}"
+    insert(ItemText, {"item_id": "i.id", "first": SHORT, "second": LONG}, of_project)
+    producers = {"item_id": "i.id", "first_producer": "'Harbor'", "second_producer": "'Quarry'"}
+    insert(ItemOrigin, producers, of_project)
     return projects.move_project(actor=manager, project=project, to="open")
 
 
-def give_labels(project: Any, jobs: Sequence[tuple[int, int]]) -> None:
-    """Labels of (item, member) pairs as if submitted over the last week."""
+SHORT = "'Short answer number ' || i.id || '. It says what to do and no more than that.'"
+LONG = (
+    "'Long answer number ' || i.id || '. First it says why, then it goes through every step in "
+    "turn, and at the end it repeats what was said, in case somebody was not listening.'"
+)
+RANDOM_KEY = {"postgresql": "(random() * 4e18)::bigint", "sqlite": "abs(random() / 4)"}
+
+
+def vendor() -> str:
+    from django.db import connection
+
+    return str(connection.vendor)
+
+
+def random_text(parts: int) -> str:
+    """An expression for random hexadecimal digits, 32 a part, for every row anew."""
+    one = {
+        "postgresql": "md5(random()::text || k.n::text)",
+        "sqlite": "lower(hex(randomblob(16)))",
+    }[vendor()]
+    return " || ".join([one] * parts)
+
+
+def choose(values: Sequence[Any]) -> str:
+    """One of eight values by the number of the row."""
+    cases = " ".join(f"WHEN {k} THEN {value}" for k, value in enumerate(values))
+    return f"CASE k.n % {len(values)} {cases} END"
+
+
+def insert(model: Any, columns: dict[str, str], source: str, *, numbers: int = 0) -> None:
+    """Insert rows by one statement: `columns` are expressions, the others get their defaults."""
+    from django.db import connection
+    from django.utils import timezone
+
+    names, expressions, values = [], [], []
+    for field in model._meta.concrete_fields:
+        if field.primary_key and field.column not in columns:
+            continue
+        names.append(f'"{field.column}"')
+        if field.column in columns:
+            expressions.append(columns[field.column])
+            continue
+        dated = getattr(field, "auto_now_add", False) or getattr(field, "auto_now", False)
+        default = timezone.now() if dated else field.get_default()
+        expressions.append("%s" if default is not None else "NULL")
+        if default is not None:
+            values.append(field.get_db_prep_save(default, connection))
+    rows = "WITH RECURSIVE k(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM k WHERE n + 1 < %s) "
+    said = ", ".join(expressions)
+    if not numbers:
+        said, rows = said.replace("%", "%%").replace("%%s", "%s"), ""
+    table = model._meta.db_table
+    statement = f"{rows}INSERT INTO {table} ({', '.join(names)}) SELECT {said} FROM {source}"
+    if numbers:
+        statement = statement.replace(" % ", " %% ")
+        values.insert(0, numbers)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+
+
+def rank_items(project: Any) -> list[tuple[int, int]]:
+    """The places of the items in the queue, also as table `bench_rank` for the statements."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS bench_rank")
+        cursor.execute(
+            "CREATE TEMPORARY TABLE bench_rank AS SELECT id AS item, row_number() OVER "
+            f"(ORDER BY shuffle_key) - 1 AS n FROM annotation_item WHERE project_id = {project.pk}"
+        )
+        cursor.execute("CREATE UNIQUE INDEX bench_rank_item ON bench_rank (item)")
+    return list(project.items.order_by("shuffle_key").values_list("pk", "shuffle_key"))
+
+
+def give_labels(project: Any, low: int, high: int, member: str) -> None:
+    """Labels of a part of the queue by `member`, an expression, as if given over a week."""
     from django.db import connection
     from django.utils import timezone
 
     from annotation.models import Label, Lease
 
     now = timezone.now()
-    for start in range(0, len(jobs), CHUNK):
-        part = jobs[start : start + CHUNK]
-        leases = Lease.objects.bulk_create(
-            Lease(
-                item_id=item, member_id=member, state="shown", counted=True,
-                first_left=bool(item % 2), expires_at=now, shown_at=now,
-            )
-            for item, member in part
-        )  # fmt: skip
-        Label.objects.bulk_create(
-            Label(
-                lease=lease, item_id=lease.item_id, member_id=lease.member_id, revision=1,
-                quality=_verdict(lease), personalization=_verdict(lease), active_ms=25_000,
-                first_left=lease.first_left,
-            )
-            for lease in leases
-        )  # fmt: skip
-        ago = timedelta(days=7 * (1 - start / len(jobs)))
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE annotation_lease SET state = 'submitted', submitted_at = %s, head_id = "
-                "(SELECT l.id FROM annotation_label l WHERE l.lease_id = annotation_lease.id) "
-                "WHERE state = 'shown'",
-                [now - ago],
-            )
+    rows = f"bench_rank k WHERE k.n >= {low} AND k.n < {high}"
+    leases = {
+        "item_id": "k.item", "member_id": member, "state": "'shown'", "counted": "(1 = 1)",
+        "first_left": "(k.item % 2 = 0)", "token": random_text(1),
+        "expires_at": f"'{now}'", "shown_at": f"'{now}'",
+    }  # fmt: skip
+    insert(Lease, leases, rows)
+    noise = "(l.item_id * 7 + l.member_id * 13) % 10"
+    verdict = f"CASE WHEN {noise} < 7 THEN 'first' WHEN {noise} < 9 THEN 'second' ELSE 'tie' END"
+    labels = {
+        "lease_id": "l.id", "item_id": "l.item_id", "member_id": "l.member_id", "revision": "1",
+        "quality": verdict, "personalization": verdict, "active_ms": "25000",
+        "first_left": "l.first_left",
+    }  # fmt: skip
+    insert(Label, labels, "annotation_lease l WHERE l.state = 'shown'")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE annotation_lease SET state = 'submitted', submitted_at = %s, head_id = "
+            "(SELECT l.id FROM annotation_label l WHERE l.lease_id = annotation_lease.id) "
+            "WHERE state = 'shown'",
+            [now - timedelta(days=1 + low % 6)],
+        )
 
 
-def _verdict(lease: Any) -> str:
-    noisy = hash((lease.item_id, lease.member_id)) % 10 < 3
-    return ("first", "second", "tie", "first")[lease.item_id % 3 + noisy]
+def set_items(project: Any, low: int, high: int, columns: str) -> None:
+    from django.db import connection
+
+    where = f"SELECT item FROM bench_rank WHERE n >= {low} AND n < {high}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE annotation_item SET {columns} WHERE id IN ({where})")
 
 
 def advance(project: Any) -> None:
@@ -154,36 +218,29 @@ def advance(project: Any) -> None:
 
     from annotation.models import Member
 
-    members = list(project.members.order_by("pk"))
-    queue = list(project.items.order_by("shuffle_key").values_list("pk", "shuffle_key"))
-    pks = [pk for pk, _key in queue]
-    fifth, raised = len(pks) // 5, len(pks) // 20
-    once, twice, third = pks[:fifth], pks[fifth : 3 * fifth], pks[3 * fifth : 3 * fifth + raised]
-    busy, other = members[0].pk, members[1].pk
-    jobs = [(pk, busy) for pk in once]
-    jobs += [(pk, members[1 + k % 10].pk) for k, pk in enumerate(twice)]
-    jobs += [(pk, members[2 + k % 10].pk) for k, pk in enumerate(twice)]
-    jobs += [(pk, who) for pk in third for who in (busy, other)]
-    give_labels(project, jobs)
-    set_items(project, once, live=1, done=1)
-    set_items(project, twice, live=2, done=2, state="done")
-    set_items(project, third, live=2, done=2, target=3, priority=1)
-    Member.objects.filter(pk=busy).update(cursor=queue[fifth - 1][1], served=F("served") + fifth)
+    queue = rank_items(project)
+    base = project.members.order_by("pk").values_list("pk", flat=True)[0]
+    fifth, raised = len(queue) // 5, len(queue) // 20
+    give_labels(project, 0, fifth, str(base))
+    give_labels(project, fifth, 3 * fifth, f"{base + 1} + k.n % 10")
+    give_labels(project, fifth, 3 * fifth, f"{base + 2} + k.n % 10")
+    for member in (base, base + 1):
+        give_labels(project, 3 * fifth, 3 * fifth + raised, str(member))
+    set_items(project, 0, fifth, "live = 1, done = 1")
+    set_items(project, fifth, 3 * fifth, "live = 2, done = 2, state = 'done'")
+    set_items(
+        project, 3 * fifth, 3 * fifth + raised, "live = 2, done = 2, target = 3, priority = 1"
+    )
+    Member.objects.filter(pk=base).update(cursor=queue[fifth - 1][1], served=F("served") + fifth)
 
 
 def finish(project: Any) -> None:
     """Two labels for every item."""
-    members = [member.pk for member in project.members.order_by("pk")]
-    pks = list(project.items.order_by("shuffle_key").values_list("pk", flat=True))
-    give_labels(
-        project, [(pk, members[(k + step) % PEOPLE]) for k, pk in enumerate(pks) for step in (0, 5)]
-    )
-    set_items(project, pks, live=2, done=2, state="done")
-
-
-def set_items(project: Any, pks: Sequence[int], **columns: Any) -> None:
-    for start in range(0, len(pks), 500):
-        project.items.filter(pk__in=pks[start : start + 500]).update(**columns)
+    queue = rank_items(project)
+    base = project.members.order_by("pk").values_list("pk", flat=True)[0]
+    for step in (0, 5):
+        give_labels(project, 0, len(queue), f"{base} + (k.n + {step}) % {PEOPLE}")
+    set_items(project, 0, len(queue), "live = 2, done = 2, state = 'done'")
 
 
 # Measuring
@@ -311,6 +368,9 @@ def inner(items: int, small: int, rounds: int) -> dict[str, Any]:
     django.setup()
     from django.core.cache import cache
     from django.db import connection
+    from django.urls import get_resolver
+
+    assert get_resolver().url_patterns  # imports every page now
 
     people, versions = make_people(PEOPLE), make_versions()
     result: dict[str, Any] = {"database": connection.vendor}
@@ -324,6 +384,7 @@ def inner(items: int, small: int, rounds: int) -> dict[str, Any]:
         cursor.execute("ANALYZE")
     cache.clear()
     result["job"] = run_job(done)
+    print(connection.vendor, result["job"], file=sys.stderr, flush=True)
     for name, project in projects.items():
         run_job(project)
         result[name] = measure_project(project, rounds)

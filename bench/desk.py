@@ -110,7 +110,7 @@ def add_pairs(project: Project, count: int) -> None:
 
 
 def check(pk: int, told: list[str]) -> dict[str, Any]:
-    """What became of the labels that people were told are saved, and whether the books are right."""
+    """What became of what people were told is saved, and whether the books are right."""
     project = Project.objects.get(pk=pk)
     leases = list(Lease.objects.filter(member__project=project).select_related("head"))
     by_token = {lease.token: lease for lease in leases}

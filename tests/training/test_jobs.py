@@ -12,8 +12,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +28,24 @@ from training.engine.rundir import RunDir, read_json, read_lines, write_json
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def engine(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "training.engine", *arguments]
+@contextmanager
+def engine(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of the engine; what it says goes to a file, and nothing outlives the test."""
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    return subprocess.Popen(command, cwd=ROOT, env=env, text=True, **pipes)  # type: ignore[call-overload, no-any-return]
+    command = [sys.executable, "-m", "training.engine", *arguments]
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=said, stderr=said)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 def execute(folder: Path) -> tuple[int, dict[str, Any]]:
-    process = engine("run", str(folder))
-    said, _ = process.communicate(timeout=300)
-    assert RunDir(folder).manifest.exists(), said
-    return process.returncode, read_json(RunDir(folder).manifest)
+    with engine("run", str(folder)) as process:
+        code = process.wait(timeout=600)
+    return code, read_json(RunDir(folder).manifest)
 
 
 @pytest.fixture(scope="session")
@@ -49,9 +57,8 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (base / "short-loop.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "report.json").exists():
-            process = engine("tiny", "--short", str(folder))
-            said, _ = process.communicate(timeout=600)
-            assert process.returncode == 0, said
+            with engine("tiny", "--short", str(folder)) as process:
+                assert process.wait(timeout=900) == 0
     return folder
 
 
@@ -68,7 +75,7 @@ def curve(run: RunDir) -> list[tuple[int, float | None, float | None]]:
     return [(s, row["reward"], row["grad_norm"]) for s, row in rows if "reward" in row]
 
 
-def wait_for_step(run: RunDir, step: int, process: subprocess.Popen[str]) -> None:
+def wait_for_step(run: RunDir, step: int, process: subprocess.Popen[bytes]) -> None:
     for _ in range(1200):
         if History(run.history()).step >= step:
             return
@@ -144,10 +151,9 @@ def test_a_model_that_failed_its_gate_gives_no_reward(loop: Path, tmp_path: Path
 
 def test_a_killed_run_resumes_to_the_same_curve(loop: Path, tmp_path: Path) -> None:
     run = copy_of(loop, tmp_path / "run")
-    process = engine("run", str(run.path))
-    wait_for_step(run, 5, process)  # a checkpoint lies at 4
-    process.kill()
-    process.wait()
+    with engine("run", str(run.path)) as process:
+        wait_for_step(run, 5, process)  # a checkpoint lies at 4
+        process.kill()
     assert not run.manifest.exists()
     code, manifest = execute(run.path)
     assert (code, manifest["state"]) == (0, "succeeded")
@@ -157,12 +163,12 @@ def test_a_killed_run_resumes_to_the_same_curve(loop: Path, tmp_path: Path) -> N
 
 def test_a_stopped_run_ends_at_a_step_with_a_checkpoint(loop: Path, tmp_path: Path) -> None:
     run = copy_of(loop, tmp_path / "run")
-    process = engine("run", str(run.path))
-    wait_for_step(run, 1, process)
-    second = engine("run", str(run.path))
-    assert second.wait(timeout=120) == 5  # one process at a time
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=120)
+    with engine("run", str(run.path)) as process:
+        wait_for_step(run, 1, process)
+        with engine("run", str(run.path)) as second:
+            assert second.wait(timeout=120) == 5  # one process at a time
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=300)
     manifest = read_json(run.manifest)
     steps = manifest["facts"]["steps"] if manifest["state"] == "stopped" else 8
     if steps < 8:  # a fast machine may be done before the signal

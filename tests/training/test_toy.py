@@ -51,7 +51,8 @@ def test_the_parts_share_no_question_and_training_has_seen_every_word() -> None:
         parts = data.split(random.Random(seed))
         pairs = {name: {(a.verb, a.noun) for a in asks} for name, asks in parts.items()}
         assert sum(map(len, pairs.values())) == len(set().union(*pairs.values())) == 48
-        assert {v for v, _ in pairs["train"]} == set(world.TOOLS)
+        for verb in world.TOOLS:
+            assert sum(v == verb for v, _ in pairs["train"]) >= data.OFTEN
 
 
 def test_tastes_are_planted_in_both_directions_and_quality_knows_none(tmp_path: Path) -> None:

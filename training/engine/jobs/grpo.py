@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,9 @@ from training.engine.jobs.watch import Stop, Watch, need_disk
 from training.engine.persona.render import policy_messages
 from training.engine.rewards.gate import separation
 from training.engine.rewards.judge import Judge
+from training.engine.rewards.miner import Sample, mine
 from training.engine.rewards.verifier import Verifier
-from training.engine.rundir import RunDir
+from training.engine.rundir import RunDir, read_lines
 from training.engine.snapshots import Row, read_rows, rollout_of
 from training.engine.toy.world import Truth
 
@@ -50,6 +53,8 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     rows, dropped = prompts(run, config, tokenizer)
     heldout = read_rows(run.path / config.data.heldout, "prompts") if config.data.heldout else []
     scorers = load_scorers(config)
+    if config.reward.force:
+        run.event("forced", reason=config.reward.force)
     if "rules" in (config.reward.quality, config.reward.personalization):
         prove_rules(run, config)
     composer = Composer(run, config, rows, scorers)
@@ -73,7 +78,11 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     if not stop or trainer.state.global_step >= config.grpo.steps:
         trainer.save_model(str(run.model))
         tokenizer.save_pretrained(str(run.model))
+    phrases = [asdict(phrase) for phrase in mine(samples(run))[:5]]
+    if phrases:
+        run.event("phrases", found=phrases)
     return {
+        "phrases": phrases,
         "rows": len(rows),
         "dropped_prompts": dropped,
         "steps": trainer.state.global_step,
@@ -82,6 +91,13 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
             branch: getattr(scorers, branch).version for branch in ("quality", "personalization")
         },
     }
+
+
+def samples(run: RunDir) -> Iterator[Sample]:
+    """What the miner reads: completions of training, with their rewards."""
+    for row in read_lines(run.samples):
+        if not row.get("eval"):
+            yield Sample(row["step"], row["reward"], row["completion"])
 
 
 def prompts(run: RunDir, config: RunConfig, tokenizer: Any) -> tuple[list[Row], int]:

@@ -143,7 +143,9 @@ class Watch(TrainerCallback):
         return found
 
     def _look(self, step: int) -> None:
-        """Ask the alert rules; each speaks once a run."""
+        """Ask the alert rules; each speaks once a run. Long runs are looked at less often."""
+        if step % max(1, step // 200):
+            return
         for finding in look(History(self.rows), self.config, self.alerts):
             self.alerts.add(finding.rule)
             self.run.event("alert", **finding.__dict__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,20 +23,20 @@ class Sizes:
 
 
 SMALL = Sizes(instructions=1200, quality=1200, personalization=400)
-PARTS = {"train": 30, "heldout": 4, "gate": 4, "policy": 10}
+PARTS = {"train": 32, "heldout": 4, "gate": 4, "policy": 8}
+OFTEN = 3  # pairs of every action and every object that training holds at least
 
 
 def split(rng: random.Random) -> dict[str, list[Ask]]:
-    """Questions by part; every action and every object occurs in training."""
+    """Questions by part; what training shows too rarely cannot be known elsewhere."""
     while True:
         pairs = world.combinations(rng)
         parts, start = {}, 0
         for name, n in PARTS.items():
             parts[name] = pairs[start : start + n]
             start += n
-        seen = parts["train"]
-        verbs, nouns = {v for v, _ in seen}, {n for _, n in seen}
-        if len(verbs) == len(world.TOOLS) and len(nouns) == len(world.OBJECTS):
+        seen = Counter(word for pair in parts["train"] for word in pair)
+        if all(seen[word] >= OFTEN for word in (*world.TOOLS, *world.OBJECTS)):
             return {name: world.asks(part) for name, part in parts.items()}
 
 

@@ -17,7 +17,7 @@ from webapp.catalog.models import AnswerText, Prompt, Seal
 
 CHUNK = 1000  # ids a statement
 PAGE_SIZE = 50
-SEARCH_WINDOW = 5000  # items that one search for a text looks through
+SEARCH_WINDOW = 2000  # items that one search for a text looks through
 LIST_PARTS = (
     "prompt",
     "persona_version__text",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
@@ -25,7 +25,7 @@ from annotation.selectors.tasks import as_shown
 from webapp.catalog.blind import BlindPair, difference_pair, rendered_pair
 
 IN_HAND = (AdjudicationState.BLIND, AdjudicationState.REVEALED)
-QUEUE_LIMIT = 5000  # disputed items that are looked at, the oldest first
+MOST = 5000  # disputed items that are looked at, the oldest first
 ITEM_PARTS = ("body", "prompt", "persona_version__text", "persona_version__persona")
 
 
@@ -71,31 +71,76 @@ def disputed_items(project: Project, show: str = "") -> QuerySet[Item]:
     return rows
 
 
+@dataclass(frozen=True)
+class Queue:
+    """The first disputed items of a queue, how many there are, and how many this user may take."""
+
+    entries: list[Disputed]
+    total: int
+    free: int
+
+
 def disputed_queue(
-    project: Project, user: Any, *, show: str = "", free_only: bool = True
-) -> list[Disputed]:
-    """Disputed items, the least agreement first; by default those that this user may take."""
-    rows = disputed_items(project, show).select_related("prompt", "persona_version__text")
-    items = list(rows.order_by("pk")[:QUEUE_LIMIT])
+    project: Project, user: Any, *, show: str = "", free_only: bool = True, limit: int = 50
+) -> Queue:
+    """Disputed items, the least agreement first; by default those that this user may take.
+
+    Order comes from the verdicts alone; questions are read for the first `limit` only.
+    """
+    found = list(disputed_items(project, show).order_by("pk").values_list("pk", "flags")[:MOST])
     labels = _verdicts_by_item(project)
-    taken = set(
-        Adjudication.objects.filter(
-            item__project=project, state__in=IN_HAND, expires_at__gt=timezone.now()
+    taken, labelled = _taken(project, user), _labelled(project, user)
+    rows = [
+        _Row(
+            pk=pk,
+            agreement=_percent(agreeing_pairs(labels[pk], project.axes)),
+            contested=ItemFlag.CONTESTED in flags,
+            free=pk not in taken and pk not in labelled,
         )
-        .exclude(adjudicator=user)
-        .values_list("item", flat=True)
+        for pk, flags in found
+    ]
+    free = sum(row.free for row in rows)
+    chosen = [row for row in rows if row.free] if free_only else rows
+    chosen.sort(key=lambda row: (101 if row.agreement is None else row.agreement, row.pk))
+    parts = ("prompt", "persona_version__text")
+    items = Item.objects.select_related(*parts).in_bulk([row.pk for row in chosen[:limit]])
+    entries = [
+        Disputed(
+            item=items[row.pk],
+            labels=len(labels[row.pk]),
+            agreement=row.agreement,
+            contested=row.contested,
+            taken=row.pk in taken,
+            labelled=row.pk in labelled,
+        )
+        for row in chosen[:limit]
+    ]
+    return Queue(entries, total=len(chosen), free=free)
+
+
+class _Row(NamedTuple):
+    pk: int
+    agreement: int | None
+    contested: bool
+    free: bool
+
+
+def _percent(share: float | None) -> int | None:
+    return None if share is None else round(100 * share)
+
+
+def _taken(project: Project, user: Any) -> set[int]:
+    """Items that somebody else has in hand."""
+    rows = Adjudication.objects.filter(
+        item__project=project, state__in=IN_HAND, expires_at__gt=timezone.now()
     )
-    own = Lease.objects.filter(
-        member__project=project,
-        member__user=user,
-        head__isnull=False,
-        item__state=ItemState.DISPUTED,
-    )
-    labelled = set(own.values_list("item", flat=True))
-    found = [_disputed(item, labels[item.pk], project.axes, taken, labelled) for item in items]
-    if free_only:
-        found = [entry for entry in found if not entry.taken and not entry.labelled]
-    return sorted(found, key=lambda e: (101 if e.agreement is None else e.agreement, e.item.pk))
+    return set(rows.exclude(adjudicator=user).values_list("item", flat=True))
+
+
+def _labelled(project: Project, user: Any) -> set[int]:
+    """Disputed items that the user labelled."""
+    rows = Lease.objects.filter(member__project=project, member__user=user, head__isnull=False)
+    return set(rows.filter(item__state=ItemState.DISPUTED).values_list("item", flat=True))
 
 
 def _verdicts_by_item(project: Project) -> dict[int, list[dict[str, str]]]:
@@ -109,24 +154,6 @@ def _verdicts_by_item(project: Project) -> dict[int, list[dict[str, str]]]:
     for item, *verdicts in rows.values_list("item", *(f"head__{axis}" for axis in Axis.values)):
         found[item].append(dict(zip(Axis.values, verdicts, strict=True)))
     return found
-
-
-def _disputed(
-    item: Item,
-    labels: Sequence[dict[str, str]],
-    axes: Sequence[str],
-    taken: set[int],
-    labelled: set[int],
-) -> Disputed:
-    share = agreeing_pairs(labels, axes)
-    return Disputed(
-        item=item,
-        labels=len(labels),
-        agreement=None if share is None else round(100 * share),
-        contested=ItemFlag.CONTESTED in item.flags,
-        taken=item.pk in taken,
-        labelled=item.pk in labelled,
-    )
 
 
 # The adjudicator's page

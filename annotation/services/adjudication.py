@@ -70,7 +70,7 @@ def claim_next(*, user: Any, project: Project, show: str = "") -> Adjudication |
     mine = in_hand_of(user, project)
     if mine is not None:
         return claim_item(user=user, item=mine.item)
-    for entry in disputed_queue(project, user, show=show)[:TRIES]:
+    for entry in disputed_queue(project, user, show=show, limit=TRIES).entries:
         try:
             return claim_item(user=user, item=entry.item)
         except Refused:

@@ -36,7 +36,7 @@ PROMPTS_SHOWN = 30
 @never_cache
 @require_GET
 def item_list(request: HttpRequest, pk: int) -> HttpResponse:
-    """A page of items by filters. Texts are searched in steps of 5,000 items."""
+    """A page of items by filters. Texts are searched in bounded steps."""
     project = get_object_or_404(Project, pk=pk)
     filters = _filters(request)
     page = select.item_page(
@@ -58,7 +58,6 @@ def item_list(request: HttpRequest, pk: int) -> HttpResponse:
         "outcomes": select.OUTCOMES.items(),
         "strata": select.item_strata(project),
         "held": select.held_reasons(project) if filters.state == ItemState.HELD else [],
-        "window": select.SEARCH_WINDOW,
     }
     return render(request, "annotation/items.html", context)
 

@@ -39,7 +39,8 @@ adjudicators = roles(Role.ADMIN, Role.ANNOTATOR, Role.RATER)
 def access_review(user: Any, pk: int) -> Project:
     """A project in which this user decides disputed items; 403 for others."""
     project = get_object_or_404(Project, pk=pk)
-    policies.check_adjudicates(user, select.seat(project, user))
+    if not policies.may_manage(user):
+        policies.check_adjudicates(user, select.seat(project, user))
     return project
 
 
@@ -50,17 +51,20 @@ def disputes(request: HttpRequest, pk: int) -> HttpResponse:
     """Disputed items, the least agreement first. No label stands here: the choice is blind."""
     project = access_review(request.user, pk)
     show = request.GET.get("show", "")
-    queue = select.disputed_queue(project, request.user, show=show, free_only=False)
+    queue = select.disputed_queue(
+        project, request.user, show=show, free_only=False, limit=PAGE_SIZE
+    )
+    manages = policies.may_manage(request.user)
     context = {
         "project": project,
         "tab": "disputes",
         "section": "disputes",
-        "manages": policies.may_manage(request.user),
-        "waiting": select.waiting(project),
+        "manages": manages,
+        "waiting": select.waiting(project) if manages else None,
         "show": show,
-        "queue": queue[:PAGE_SIZE],
-        "total": len(queue),
-        "free": sum(not entry.taken and not entry.labelled for entry in queue),
+        "queue": queue.entries,
+        "total": queue.total,
+        "free": queue.free,
         "mine": select.in_hand_of(request.user, project),
     }
     return render(request, "annotation/disputes.html", context)

@@ -162,7 +162,7 @@ def test_who_labelled_an_item_never_decides_it_not_even_after_an_undo() -> None:
     with pytest.raises(Forbidden):
         adjudication.claim_item(user=one, item=desk.items()[0])
     assert adjudication.claim_next(user=one, project=desk.project) is None
-    assert disputed_queue(desk.project, one) == []
+    assert disputed_queue(desk.project, one).entries == []
     labels.undo_label(user=one, token=lease_token(desk))
     submit(one, Lease.objects.get(member__user=one), "first")
     with pytest.raises(Forbidden):
@@ -215,10 +215,10 @@ def test_the_least_agreement_comes_first() -> None:
         lease = Lease.objects.get(item=some, member__user=user)
         Item.objects.filter(pk=some.pk).update(flags=["contested"])
         submit(user, lease, "second")
-    queue = disputed_queue(desk.project, adjudicator(desk))
+    queue = disputed_queue(desk.project, adjudicator(desk)).entries
     assert [entry.agreement for entry in queue] == [0, 0, 33]
     assert queue[-1].item == some
-    assert disputed_queue(desk.project, desk.manager, show="contested")[0].item == some
+    assert disputed_queue(desk.project, desk.manager, show="contested").entries[0].item == some
 
 
 def test_who_decided_about_an_item_never_gets_it_as_work() -> None:

@@ -34,7 +34,7 @@ def url(desk: Desk, name: str, *more: Any) -> str:
     return reverse(f"annotation:{name}", args=[desk.project.pk, *more])
 
 
-def gold_desk(n_gold: int = 3, people: int = 1, n_items: int = 20) -> Desk:
+def gold_desk(n_gold: int = 3, people: int = 1, n_items: int = 40) -> Desk:
     """Hidden gold items whose answer is the second."""
     desk = make_desk(people=people, n_items=n_items, settings=ALL_GOLD)
     working(desk)
@@ -102,7 +102,7 @@ def test_verdicts_are_checked() -> None:
 
 
 def test_gold_that_the_best_miss_or_contest_is_doubtful() -> None:
-    desk = gold_desk(n_gold=5, people=3, n_items=40)
+    desk = gold_desk(n_gold=5, people=3, n_items=110)
     bad = desk.items()[0]
 
     def choose(lease: Lease) -> str:
@@ -123,7 +123,7 @@ def test_gold_that_the_best_miss_or_contest_is_doubtful() -> None:
 
 
 def test_a_lazy_annotator_makes_no_gold_doubtful() -> None:
-    desk = gold_desk(n_gold=4, people=3, n_items=30)
+    desk = gold_desk(n_gold=4, people=3, n_items=80)
     for _ in range(20):
         for user in desk.people:
             label_once(desk, user)

@@ -184,7 +184,7 @@ def test_what_labels_mean_is_fixed_once_there_is_one() -> None:
 
 def test_a_pause_by_the_gate_ends_with_a_new_account() -> None:
     desk = make_desk(
-        people=1, n_items=16, settings={"gold_percent": 50, "gold_minimum": 3, "gold_floor": 55}
+        people=1, n_items=60, settings={"gold_percent": 50, "gold_minimum": 3, "gold_floor": 55}
     )
     working(desk)
     for item in desk.items()[:8]:

@@ -172,7 +172,7 @@ def test_deciding_needs_few_statements(client: Client, django_assert_max_num_que
 def gold_appeal() -> tuple[Desk, Appeal]:
     """An annotator whom the gate paused contests a gold item."""
     desk = make_desk(
-        people=1, n_items=14, settings={"gold_percent": 50, "gold_minimum": 2, "gold_floor": 45}
+        people=1, n_items=40, settings={"gold_percent": 50, "gold_minimum": 2, "gold_floor": 45}
     )
     working(desk)
     for item in desk.items()[:6]:

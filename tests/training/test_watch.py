@@ -60,10 +60,14 @@ def test_a_loss_that_is_no_number_is_stored_as_null_and_ends_the_run(
     assert [e["rule"] for e in read_lines(run.events)] == ["nonfinite"]
 
 
-def test_an_alert_speaks_once(tmp_path: Path) -> None:
+def test_an_alert_speaks_once_also_after_a_resume(tmp_path: Path) -> None:
     found = watch(tmp_path)
     for step in range(1, 30):
         found.on_log(None, state(step), None, {"loss": 0.1, "completions/clipped_ratio": 0.9})
+    resumed = watch(tmp_path)
+    resumed.on_train_begin(None, state(29), None)
+    for step in range(30, 40):
+        resumed.on_log(None, state(step), None, {"loss": 0.1, "completions/clipped_ratio": 0.9})
     assert [e["rule"] for e in read_lines(RunDir(tmp_path).events)] == ["clipped"]
 
 

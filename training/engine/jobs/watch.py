@@ -18,7 +18,7 @@ from training.engine.monitor import machine_rules
 from training.engine.monitor.history import History
 from training.engine.monitor.rules import look
 from training.engine.numbers import finite
-from training.engine.rundir import RunDir
+from training.engine.rundir import RunDir, read_lines
 
 NAMES = {
     "reward": h.REWARD,
@@ -92,6 +92,8 @@ class Watch(TrainerCallback):
         self.tokens = float(state.num_input_tokens_seen or 0)
         if self.config.kind == "grpo":
             self.rows = self.run.history()
+            said = (e for e in read_lines(self.run.events) if e["kind"] == "alert")
+            self.alerts = {event["rule"] for event in said}
         self.run.beat(state.global_step, self.stage)
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -97,9 +97,13 @@ class CheckForm(ReadingForm):
         mapping = run.options.get("mapping") or guess(tuple(name for name, _e in self.columns))
         meaning = {column: what for what, column in mapping.items() if what in FROM_COLUMNS}
         choices = [("", gettext("not used")), *((w, str(MEANINGS[w])) for w in FROM_COLUMNS)]
-        for n, (name, _example) in enumerate(self.columns):
+        for n, (name, example) in enumerate(self.columns):
             self.fields[f"column_{n}"] = forms.ChoiceField(
-                label=name, choices=choices, required=False, initial=meaning.get(name, "")
+                label=name,
+                choices=choices,
+                required=False,
+                initial=meaning.get(name, ""),
+                help_text=gettext("For example: %(text)s") % {"text": example} if example else "",
             )
         for what, label in WORD_LABELS.items():
             self.fields[what] = forms.CharField(
@@ -111,14 +115,14 @@ class CheckForm(ReadingForm):
                 % {"words": WORDS[VALUES[what]]},
             )
 
-    def column_rows(self) -> list[tuple[str, str, forms.BoundField]]:
-        """Name, example and choice of every column."""
-        return [
-            (name, example, self[f"column_{n}"]) for n, (name, example) in enumerate(self.columns)
-        ]
+    def column_fields(self) -> list[forms.BoundField]:
+        return [self[f"column_{n}"] for n in range(len(self.columns))]
 
     def word_fields(self) -> list[forms.BoundField]:
         return [self[what] for what in WORD_LABELS]
+
+    def has_words(self) -> bool:
+        return any(self[what].value() for what in WORD_LABELS)
 
     def reading_fields(self) -> list[forms.BoundField]:
         return [

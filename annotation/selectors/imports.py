@@ -41,10 +41,10 @@ TITLES: dict[str, Any] = {
     "prism": gettext_lazy("PRISM (zip of utterances and survey)"),
 }
 COUNTS: dict[str, Any] = {
-    "labels_added": gettext_lazy("Labels added"),
+    "labels_added": gettext_lazy("New labels"),
     "labels_known": gettext_lazy("Labels known already"),
-    "labels_repeated": gettext_lazy("Repeats by the same annotator"),
-    "labels_beside": gettext_lazy("Labels beside the count: an axis is missing"),
+    "labels_repeated": gettext_lazy("Of the new ones: repeats by the same annotator"),
+    "labels_beside": gettext_lazy("Of the new ones: beside the count, an axis is missing"),
     "unlabelled": gettext_lazy("Rows without a label"),
     "gold": gettext_lazy("Rows with a known answer"),
 }

@@ -139,7 +139,7 @@ def test_a_file_is_checked_previewed_started_and_done(admin: Client, project: Pr
         assert said in shown
     assert "How do I do thing 1?" in shown
     assert "Run command 1." in shown
-    assert "Labels added" in shown
+    assert "New labels" in shown
     assert "an answer is empty" in shown
     done = started(admin, project, check)
     shown = html(admin.get(page(project, "import_run", done)))

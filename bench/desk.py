@@ -1,6 +1,7 @@
 """A project of annotation for the benchmarks of the site, and the truth afterwards.
 
     python -m bench.desk make --people 50 --items 3000 [--overlap 2] [--gold 5] [--repeats 3]
+    python -m bench.desk listen PROJECT URL
     python -m bench.desk check PROJECT FILE     FILE: one token a line of what people were told
 
 Prints JSON. Works on the database that the environment names.
@@ -25,6 +26,7 @@ from annotation.models import Guideline, Item, Label, Lease, Member, Project  # 
 from annotation.overlap import Action, next_step  # noqa: E402
 from annotation.services import items, projects  # noqa: E402
 from annotation.services.gold import make_gold  # noqa: E402
+from annotation.services.webhooks import create_webhook  # noqa: E402
 from webapp.accounts.enums import Role  # noqa: E402
 from webapp.accounts.models import User  # noqa: E402
 from webapp.accounts.services import create_api_token  # noqa: E402
@@ -168,6 +170,17 @@ def _books(project: Project, leases: list[Lease]) -> dict[str, int]:
     return dict(found)
 
 
+def listen(pk: int, url: str) -> dict[str, Any]:
+    """A webhook that is told about every label."""
+    hook = create_webhook(
+        actor=User.objects.get(username="mara"),
+        project=Project.objects.get(pk=pk),
+        url=url,
+        events=["label.submitted", "item.settled", "item.disputed"],
+    )
+    return {"webhook": hook.pk}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -180,9 +193,14 @@ def main() -> None:
     one = commands.add_parser("check")
     one.add_argument("project", type=int)
     one.add_argument("file", type=Path)
+    one = commands.add_parser("listen")
+    one.add_argument("project", type=int)
+    one.add_argument("url")
     given = parser.parse_args()
     if given.command == "make":
         said = make_project(given.people, given.items, given.overlap, given.gold, given.repeats)
+    elif given.command == "listen":
+        said = listen(given.project, given.url)
     else:
         said = check(given.project, given.file.read_text().split())
     print(json.dumps(said))

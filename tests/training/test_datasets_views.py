@@ -194,7 +194,8 @@ def test_a_frozen_dataset_shows_counts_pictures_samples_and_lineage(
     assert "prompt and persona are in different splits" in page
     assert "the reference recipe has" in page
     only_gate = text(get(boss, "dataset", dataset.pk, split="gate"))
-    assert len(re.findall('<article class="card">', only_gate)) == 1
+    gates = dataset.items.filter(split="gate").count()
+    assert len(re.findall('<article class="card">', only_gate)) == gates > 0
 
 
 def test_pages_of_all_kinds_open(boss: Client, django_assert_max_num_queries: Any) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from django.utils.safestring import SafeString
 
 from webapp.core.charts import ACCENT, Scale, _clean, _empty, _level, _round_step, _svg, _text
-from webapp.core.shortening import fit, pixels
+from webapp.core.shortening import pixels
 
-BIN, HEIGHT, TOP = 64, 220, 36
+BIN, HEIGHT, TOP = 64, 220, 36  # least width of a bin; height; room for the legend
+SMALL = 11 / 14  # names of bins are set smaller than what `pixels` measures
 
 
 @dataclass(frozen=True)
@@ -31,17 +32,17 @@ def histogram(labels: Sequence[str], series: Sequence[Counted], *, title: str) -
     top = max(max(line.counts) for line in series)
     step = max(_round_step(max(top, 1) / 4), 1)
     scale = Scale(0, max(top, step), HEIGHT - 36, TOP)
-    plot = max(BIN * len(labels), 280)
+    across = max(BIN, round(max(map(pixels, labels)) * SMALL) + 12)
+    plot = max(across * len(labels), 280)
     parts = [_level(scale, step * n, plot - 16) for n in range(int(top // step) + 1)]
-    width = (BIN - 16) / len(series)
+    width = (across - 16) / len(series)
     for k, line in enumerate(series):
         for number, count in enumerate(line.counts):
-            x = round(80 + BIN * number + k * width, 1)
+            x = round(80 + across * number + k * width, 1)
             parts.append(_bar(x, scale, count, width - 2, k, f"{line.name}, {labels[number]}"))
     for number, label in enumerate(labels):
-        middle = 80 + BIN * number + (BIN - 16) / 2
-        shown = fit(label, (BIN - 2) * 14 / 11)  # the estimate is for 14 px
-        parts.append(_text(middle, HEIGHT - 14, shown, tone="muted", anchor="middle", size=11))
+        middle = 80 + across * number + (across - 16) / 2
+        parts.append(_text(middle, HEIGHT - 14, label, tone="muted", anchor="middle", size=11))
     if len(series) > 1:
         parts += _legend(series)
     return _svg(parts, 72 + plot + 16, HEIGHT, title, _words(labels, series), False)

@@ -100,11 +100,6 @@ def missed(counts: Mapping[str, int], shares: Mapping[str, int]) -> list[str]:
     ]
 
 
-def largest(sizes: Sizes) -> int:
-    """Rows of the largest component."""
-    return max(sizes.rows.values(), default=0)
-
-
 def leaks(rows: Iterable[tuple[str, int, int]]) -> set[int]:
     """Prompts (positive) and personas (negative) of (split, prompt, persona) in two splits."""
     seen: dict[int, str] = {}

@@ -128,7 +128,7 @@ def _split(plan: Plan, kept: _Kept) -> None:
     if len(names) > 1:
         sizes = _sizes(plan, kept, components)
         found = splits.assign(sizes, plan.options.shares, plan.options.seed)
-        plan.components, plan.largest = len(sizes.rows), splits.largest(sizes)
+        plan.components = len(sizes.rows)
     for position, code in enumerate(plan.split):
         if code == NOT_KEPT:
             continue
@@ -146,8 +146,12 @@ def _sizes(plan: Plan, kept: _Kept, components: splits.Components) -> splits.Siz
     for n in positions:
         components.add(kept.prompts[n], kept.personas[n])
     sizes = splits.Sizes()
+    members: Counter[int] = Counter()
     for n in positions:
-        sizes.count(components.find(kept.prompts[n]), kept.keys[n], 0 if kept.synthetic[n] else 1)
+        root = components.find(kept.prompts[n])
+        sizes.count(root, kept.keys[n], 0 if kept.synthetic[n] else 1)
+        members[root] += 1
+    plan.largest = max(members.values(), default=0)
     return sizes
 
 

@@ -66,7 +66,7 @@ def test_an_item_decided_by_hand_without_script(client: Client) -> None:
     page = html(client.post(url(desk, "blind"), sent, follow=True))
     assert all(name in page for name in names)
     assert "Harbor" not in page
-    final = {**sent, "token": token_of(page), "note": "看第二行。"}
+    final: dict[str, Any] = {**sent, "token": token_of(page), "note": "看第二行。"}
     missing = client.post(url(desk, "decide"), final)
     assert missing.status_code == 422
     assert "Say why the labels differ." in html(missing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Any
@@ -12,7 +12,7 @@ from django.db import connections
 from webapp.core.errors import PalateError
 
 
-def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
+def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Run the calls in threads of their own, all starting together; refusals are results too."""
     barrier = Barrier(len(calls))
 

@@ -15,7 +15,9 @@ from django.utils.html import escape
 
 from annotation.models import GoldItem, Item, Label, Project
 from annotation.services import import_rows
-from tests.annotation.pairs import label, lines, make_project, row
+from annotation.services.projects import move_project
+from tests.annotation.factories import make_desk
+from tests.annotation.pairs import import_pairs, label, lines, make_project, row, write
 from tests.catalog.factories import make_answer, seal
 from webapp.accounts.models import User
 from webapp.catalog import uploads
@@ -345,6 +347,37 @@ def test_what_a_seal_covers_is_left_out_of_preview_and_refused_rows(
     assert "thing 4" in said
     Seal.objects.update(released_at="2026-01-01T00:00:00Z")
     assert secret in responses()
+
+
+def test_annotators_meet_nothing_of_an_import_but_the_pair(
+    client: Client, tmp_path: Path, db: Any
+) -> None:
+    """T20: no producer, source, file, external annotator or label of hers."""
+    desk = make_desk(
+        people=1, n_items=0, settings={"axes": ["quality"], "base_overlap": 4, "max_overlap": 4}
+    )
+    secret = row(
+        1,
+        first={"text": "One text.", "producer": "Harborside"},
+        second={"text": "Quite another.", "producer": "Quarrystone"},
+        source="secret-source:7",
+        details={"secret-key": "secret-detail"},
+        labels=[label("secret-person", "second", comment="secret-comment", tags=["secret-tag"])],
+    )
+    import_pairs(desk.project, write(tmp_path / "secret-file.jsonl", [secret]))
+    desk.project = move_project(actor=desk.manager, project=desk.project, to="open")
+    client.force_login(desk.people[0])
+    read = reverse("annotation:guidelines", args=[desk.project.pk])
+    client.post(read, {"guideline": client.get(read).context["guideline"].pk})
+    pages = [
+        reverse("annotation:work"),
+        reverse("annotation:label", args=[desk.project.pk]),
+        reverse("annotation:history", args=[desk.project.pk]),
+    ]
+    shown = "".join(html(client.get(address, follow=True)) for address in pages)
+    assert "Quite another." in shown
+    for word in ("secret", "Harborside", "Quarrystone", "import"):
+        assert word not in shown.replace("!important", ""), word
 
 
 def test_pages_ask_few_questions(

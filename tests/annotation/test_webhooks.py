@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
+from django.conf import settings as settings_module
 from django.db import transaction
 from django.test import Client
 from django.urls import reverse
@@ -240,6 +241,19 @@ def test_a_delivery_is_signed_and_can_be_verified(desk: Desk, receiver: Receiver
     assert headers["Palate-Delivery"] == said["id"]
     assert headers["Palate-Event"] == said["event"] == "label.submitted"
     assert set(Delivery.objects.values_list("state", "attempts")) == {("delivered", 1)}
+
+
+def test_the_snippet_in_the_documentation_verifies() -> None:
+    text = (settings_module.BASE_DIR / "docs" / "annotation-api.md").read_text()
+    names: dict[str, Any] = {}
+    exec(text.partition("```python\n")[2].partition("```")[0], names)
+    is_genuine, now = names["is_genuine"], int(time.time())
+    header = signing.sign("s", now, b"{}")
+    assert is_genuine("s", header, b"{}")
+    assert not is_genuine("s", header, b"{} ")
+    assert not is_genuine("t", header, b"{}")
+    assert not is_genuine("s", signing.sign("s", now - 301, b"{}"), b"{}")
+    assert not is_genuine("s", "", b"{}")
 
 
 @pytest.mark.parametrize("header", ["", "t=,v1=", "t=x,v1=y", "v1=ab", "t=12", "t=١,v1=é", ",,=,"])

@@ -123,8 +123,17 @@ def _after(lease: Lease) -> None:
     """What a new or withdrawn label changes: the item's outcome, or the account of gold."""
     if lease.item.state == ItemState.GOLD:
         score_member(lease.member)
-    elif lease.counted:
+    elif lease.counted and not _still_waits(lease.item):
         settle_locked(lease.item, lease.decision_n)  # type: ignore[attr-defined]
+
+
+def _still_waits(item: Item) -> bool:
+    """Whether an item, read before the label was counted, lacks further ones and decides nothing.
+
+    Then there is nothing to look at, and most submissions are spared the look.
+    """
+    undecided = item.quality_decision_id is None and item.personalization_decision_id is None
+    return item.state == ItemState.OPEN and undecided and item.done + 1 < item.target
 
 
 def _is_recent(lease: Lease) -> bool:

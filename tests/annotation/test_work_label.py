@@ -95,6 +95,21 @@ def test_opening_the_page_takes_at_most_twelve_queries(desk: Desk, client: Clien
     assert len(statements(queries)) <= 12, "\n".join(statements(queries))
 
 
+def test_submit_and_next_takes_twelve_queries_and_three_more_where_an_item_is_settled() -> None:
+    desk = make_desk(people=2, n_items=4, settings={"base_overlap": 2, "max_overlap": 2})
+    working(desk)
+    clients = [at_desk(desk, n) for n in range(2)]
+    for n in range(6):
+        client = clients[n % 2]
+        token = token_of(desk, client)
+        client.post(url(desk, "prefetch"), {"token": token})
+        settles = Lease.objects.get(token=token).item.done == 1
+        with CaptureQueriesContext(connection) as queries:
+            assert send(desk, client, token).status_code == 200
+        sent = statements(queries)
+        assert len(sent) <= (15 if settles else 12), "\n".join(sent)
+
+
 def test_double_click_and_redelivery_have_effect_once(desk: Desk, client: Client) -> None:
     token = token_of(desk, client)
     for _ in range(3):

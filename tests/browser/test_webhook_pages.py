@@ -18,6 +18,7 @@ from annotation.services import webhooks
 from tests.annotation.factories import label_once, make_desk
 from tests.browser.conftest import axe_violations, log_in, overflows
 from tests.conftest import PASSWORD
+from webapp.core import outbound
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 SHOTS = os.environ.get("PALATE_SHOTS")  # a folder for screenshots
@@ -26,9 +27,9 @@ SHOTS = os.environ.get("PALATE_SHOTS")  # a folder for screenshots
 @pytest.mark.parametrize("width", [1440, 360])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_webhooks_in_a_browser(
-    new_context: Callable[..., BrowserContext], width: int, scheme: Any, settings: Any
+    new_context: Callable[..., BrowserContext], width: int, scheme: Any, monkeypatch: Any
 ) -> None:
-    settings.CELERY_TASK_ALWAYS_EAGER = False
+    monkeypatch.setattr(outbound, "resolve", lambda _host: [])
     desk = make_desk(people=2, n_items=4)
     long = "https://hooks.example.org/services/annotation/" + "a1b2c3d4" * 6
     hook = webhooks.create_webhook(

@@ -53,7 +53,7 @@ MESSAGES: dict[str, Any] = {
     "bad_url": _("This is not an address that can be called: it begins with https:// or http://."),
     "credentials": _("The address must not hold a name or password."),
     "address_refused": _(
-        "The host is on a private, local or reserved network. An administrator can allow it."
+        "The host is on a private, local or reserved network. Who runs this site can allow it."
     ),
     "redirect": _("The server answers with a redirect, which is not followed."),
     "bad_header": _("A header holds characters that cannot be sent."),

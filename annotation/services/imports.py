@@ -28,9 +28,9 @@ from webapp.catalog.formats.rows import FormatError, Refusal
 from webapp.catalog.models import ImportRun
 from webapp.catalog.refusals import as_error_line
 from webapp.catalog.scratch import Scratch
-from webapp.catalog.services.checks import import_limits
+from webapp.catalog.services.checks import check_text, import_limits
 from webapp.catalog.services.importers import Sample, Stored
-from webapp.catalog.texts import excerpt, sha256
+from webapp.catalog.texts import excerpt, sha256, unstorable
 from webapp.core.errors import InvalidInput
 
 COLUMNS_SHOWN, EXAMPLE = 200, 60
@@ -146,7 +146,10 @@ def _columns(shown: Look) -> list[list[str]]:
 
 
 def check_options(project: Project, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of an import as they are kept. Raises InvalidInput naming the field."""
+    """Options of an import as they are kept. Raises InvalidInput naming the field.
+
+    A path is none of them: only the command line reads other files of this machine.
+    """
     axis = options.get("axis") or project.axes[0]
     if axis not in project.axes:
         raise InvalidInput(_("Choose an axis that the project asks about."), field="axis")
@@ -154,10 +157,14 @@ def check_options(project: Project, options: Mapping[str, Any]) -> dict[str, Any
     if options.get("gold"):
         kept["gold"] = True
     if options.get("annotator"):
-        kept["annotator"] = str(options["annotator"]).strip()[:120]
-    mapping = {k: v for k, v in (options.get("mapping") or {}).items() if v}
+        kept["annotator"] = check_text(str(options["annotator"]).strip(), "annotator", limit=120)
+    mapping = options.get("mapping") or {}
+    if not isinstance(mapping, dict) or not all(map(_is_text, [*mapping, *mapping.values()])):
+        raise InvalidInput(_("A mapping says in texts what each column holds."), field="mapping")
     if mapping:
-        kept["mapping"] = mapping
-    if options.get("survey"):
-        kept["survey"] = str(options["survey"])
+        kept["mapping"] = {what: column for what, column in mapping.items() if column}
     return kept
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and unstorable(value) is None

@@ -27,6 +27,7 @@ from annotation.models import (
     Project,
 )
 from annotation.services import import_rows, projects
+from annotation.services.imports import check_options
 from annotation.services.items import release_items
 from annotation.services.leases import serve
 from tests.annotation.factories import label_once, make_desk
@@ -46,6 +47,7 @@ from webapp.catalog import uploads
 from webapp.catalog.enums import ImportState, Where
 from webapp.catalog.models import Exposure, ImportRun, Persona, Prompt
 from webapp.catalog.services import import_work, imports, personas
+from webapp.core.errors import InvalidInput
 from webapp.core.models import Event
 
 pytestmark = pytest.mark.django_db
@@ -608,6 +610,43 @@ def test_the_command_refuses_a_whole_file(
     with pytest.raises(CommandError, match=message):
         command("Pairs", path, *options)
     assert not Item.objects.exists()
+
+
+def test_prism_at_the_command_line(tmp_path: Path, project: Project) -> None:
+    survey = write(tmp_path / "survey.jsonl", [{"user_id": "u", "self_description": "Brief."}])
+    common = {"conversation_id": "c", "user_id": "u", "turn": 0, "user_prompt": "Q"}
+    rows = [
+        {**common, "model_response": text, "score": score, "model_name": text}
+        for text, score in (("one answer", 10), ("two", 90))
+    ]
+    path = write(tmp_path / "utterances.jsonl", rows)
+    said = command("Pairs", path, "--survey", survey)
+    assert "prism: 1 added" in said
+    item = project.items.get()
+    assert item.persona_version is not None
+    assert (item.persona_version.text.summary, item.state) == ("Brief.", ItemState.DONE)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"axis": "personalization"}, "axis"),
+        ({"axis": 7}, "axis"),
+        ({"annotator": "x" * 121}, "annotator"),
+        ({"annotator": "a\0b"}, "annotator"),
+        ({"mapping": ["a"]}, "mapping"),
+        ({"mapping": {"prompt": 1}}, "mapping"),
+        ({"mapping": {"prompt": "a\0"}}, "mapping"),
+    ],
+)
+def test_options_that_cannot_be_used(project: Project, options: Any, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_options(project, options)
+    assert caught.value.field == field
+
+
+def test_no_file_of_the_machine_is_read_for_whoever_asks(project: Project) -> None:
+    assert check_options(project, {"survey": "/etc/passwd"}) == {"axis": "quality"}
 
 
 def test_a_seal_is_no_reason_to_refuse_a_text(tmp_path: Path, project: Project) -> None:

@@ -69,8 +69,8 @@ class Command(BaseCommand):
         asked = {
             **{name: options[name] for name in ("axis", "gold", "annotator")},
             "mapping": _mapping(options["mapping"]),
-            "survey": str(survey.resolve()) if survey else "",
         }
+        beside = {"survey": str(survey.resolve())} if survey else {}
         try:
             run = open_run(
                 path=path,
@@ -79,7 +79,7 @@ class Command(BaseCommand):
                 dry_run=options["dry_run"],
                 kind=KIND,
                 subject=project.pk,
-                options=check_options(project, asked),
+                options={**check_options(project, asked), **beside},
             )
         except FormatError as error:
             raise CommandError(f"{path}: {explain_file(error)}") from error

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext_lazy as _
@@ -43,6 +44,16 @@ def sealed_items(item_ids: Iterable[int]) -> set[int]:
         rows = Item.objects.filter(pk__in=ids[start : start + CHUNK])
         found.update(rows.filter(Exists(first) | Exists(second)).values_list("pk", flat=True))
     return found
+
+
+def sealed_since(project: int, when: datetime) -> bool:
+    """Whether a seal that is still on came upon a text of the project's items after this time."""
+    live = Seal.objects.filter(released_at=None, sealed_at__gte=when)
+    items = Item.objects.filter(project=project)
+    return any(
+        live.filter(answer__text_sha256__in=items.values(side)).exists()
+        for side in ("first_sha256", "second_sha256")
+    )
 
 
 @dataclass(frozen=True)

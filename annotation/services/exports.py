@@ -26,6 +26,7 @@ from annotation.exports import columns as column_words
 from annotation.exports.options import OptionError, Options, parse
 from annotation.models import ExportRun, Item, Project
 from annotation.selectors.export_runs import KEPT
+from annotation.selectors.items import sealed_since
 from annotation.services import export_files as files
 from annotation.services.export_plan import Plan, described, make_plan
 from annotation.services.export_proof import prove_files
@@ -244,10 +245,16 @@ def cancel_export(*, actor: Any, run: ExportRun) -> None:
 
 
 def download_path(run: ExportRun) -> Path:
-    """The published file. Raises Refused where it is not there (any more)."""
+    """The published file. Raises Refused where it is not there (any more), or where a round was
+    sealed since: the file may name the makers of texts that are secret now (V1)."""
     path = Path(run.path)
     if run.state != JobState.DONE or not run.path or not path.exists():
         raise Refused(_("The file of this export is not kept any more."), code="gone")
+    if sealed_since(run.project_id, run.created_at):
+        raise Refused(
+            _("A round that holds some of these texts was sealed since. Start the export again."),
+            code="sealed",
+        )
     return path
 
 

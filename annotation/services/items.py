@@ -19,8 +19,10 @@ from annotation.services.decisions import settle_item
 from annotation.services.gold import rescore_item
 from annotation.services.projects import locked
 from annotation.services.queue import refresh_targets as refresh_targets  # callers of add_items
+from webapp.catalog.enums import Where
 from webapp.catalog.models import Answer, Contestant, ImportRun, PersonaVersion, Seal
 from webapp.catalog.selectors import readable_texts
+from webapp.catalog.services.answers import note_exposure
 from webapp.catalog.strata import stratum_of
 from webapp.catalog.texts import canonical_json, is_blank, sha256
 from webapp.core import audit
@@ -202,7 +204,9 @@ def add_catalog_pair(*, actor: Any, project: Project, first: Answer, second: Ans
         return added
 
 
-def _catalog_draft(first: Answer, second: Answer) -> ItemDraft:
+def _catalog_draft(one: Answer, other: Answer) -> ItemDraft:
+    """The pair in an order that follows from the texts: who was named first must not tell (V1)."""
+    first, second = sorted((one, other), key=lambda answer: (answer.text_sha256, answer.pk))
     return ItemDraft(
         prompt_id=first.prompt_id,
         prompt_digest=first.prompt.text_hash,
@@ -214,7 +218,7 @@ def _catalog_draft(first: Answer, second: Answer) -> ItemDraft:
         kind=ItemKind.CATALOG,
         first_producer=str(first.contestant),
         second_producer=str(second.contestant),
-        source=f"catalog:{first.public_id[:8]}:{second.public_id[:8]}",
+        source="catalog",
     )
 
 
@@ -233,17 +237,16 @@ def add_catalog_pairs(
     added = 0
     for start in range(0, len(pairs[:PAIRS_A_CALL]), CHUNK):
         with transaction.atomic():
-            drafts = [_catalog_draft(a, b) for a, b in _loaded(pairs[start : start + CHUNK])]
+            loaded = _loaded(pairs[start : start + CHUNK])
+            drafts = [_catalog_draft(a, b) for a, b in loaded]
+            # Who chose the two models knows who wrote the texts, and does not vote on them (V7).
+            met = sorted({answer.pk for pair in loaded for answer in pair})
+            note_exposure(user=actor, answers=met, where=Where.AUDITED)
             added += sum(entry.new for entry in add_items(project=project, drafts=drafts))
     with transaction.atomic():
         if added:
-            audit.record(
-                actor=actor,
-                action="add_catalog_pairs",
-                obj=project,
-                contestants=[str(first), str(second)],
-                n=added,
-            )
+            # Without the names: the texts may enter a sealed round later (V1).
+            audit.record(actor=actor, action="add_catalog_pairs", obj=project, n=added)
         refresh_targets(project=project)
     return added, max(len(pairs) - PAIRS_A_CALL, 0)
 

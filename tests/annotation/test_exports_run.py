@@ -24,6 +24,7 @@ from annotation.services.items import ItemDraft, add_items, drop_items
 from tests.annotation.factories import Desk, add_pairs, label_all, label_once, make_desk
 from webapp.catalog.enums import Split
 from webapp.catalog.models import Answer, Persona, Prompt, Seal
+from webapp.catalog.services.answers import Draft, write_answers
 from webapp.catalog.services.contestants import get_or_create_contestant
 from webapp.catalog.services.personas import create_persona, withdraw_consent
 from webapp.catalog.services.prompts import get_or_create_prompt
@@ -612,3 +613,30 @@ def test_labels_that_came_meanwhile_change_the_row_not_the_split() -> None:
     export_files.discard(999)
     assert done.rows == {"train": 1}
     assert done.left_out == {"tie": 1, "gold": 1}
+
+
+def test_a_file_from_before_a_round_was_sealed_is_not_handed_out() -> None:
+    """It may name the makers of texts that are secret now (V1)."""
+    desk = make_desk(people=1, n_items=2)
+    label_all(desk)
+    run = make(desk, format="palate_pairs")
+    assert exports.download_path(run).exists()
+    contestant = get_or_create_contestant(name="Harbor")
+    item = desk.items()[0]
+    draft = Draft(
+        contestant_id=contestant.pk,
+        prompt_id=item.prompt_id,
+        persona_version_id=item.persona_version_id,
+        text=item.body.first,
+    )
+    write_answers(drafts=[draft])
+    seal = Seal.objects.create(answer=Answer.objects.get(), holder="round:1")
+    with pytest.raises(Refused) as caught:
+        exports.download_path(run)
+    assert caught.value.code == "sealed"
+    later = make(desk, format="palate_pairs")
+    with pytest.raises(Refused):
+        exports.download_path(run)
+    assert exports.download_path(later).exists()
+    Seal.objects.filter(pk=seal.pk).update(released_at=timezone.now())
+    assert exports.download_path(run).exists()

@@ -355,3 +355,21 @@ def test_flags_come_and_go() -> None:
     assert desk.items()[0].flags == ["contested"]
     label_once(desk, desk.people[0])
     assert desk.items()[0].flags == ["contested"]
+
+
+def test_pairs_of_two_models_do_not_tell_who_wrote_which_text() -> None:
+    """Neither the order nor the log nor the source says it; who chose the models is exposed."""
+    desk = make_desk(n_items=0)
+    aurora, brook = make_contestant("aurora"), make_contestant("brook")
+    for n in range(6):
+        prompt = make_prompt(f"Question {n}?")
+        make_answer(f"Aurora's answer {n}.", contestant=aurora, prompt=prompt)
+        make_answer(f"What Brook says to {n}.", contestant=brook, prompt=prompt)
+    items.add_catalog_pairs(actor=desk.manager, project=desk.project, first=aurora, second=brook)
+    rows = list(desk.project.items.select_related("body"))
+    assert {row.body.first.startswith("Aurora") for row in rows} == {True, False}
+    assert {row.source for row in rows} == {"catalog"}
+    event = Event.objects.filter(action="add_catalog_pairs").get()
+    assert "aurora" not in str(event.details)
+    met = Exposure.objects.filter(user=desk.manager, where="audited")
+    assert met.count() == 12

@@ -24,6 +24,16 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from annotation.models import Label, Project
+from annotation.services import (
+    export_proof,
+    exports,
+    items,
+    labels,
+    leases,
+    projects,
+    statistics,
+)
 from arena.models import Assignment, Entry, Round
 from arena.selectors import ballots
 from arena.services import closing, rounds, screening
@@ -45,6 +55,7 @@ from tests.conftest import make_user
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
 from webapp.catalog.blind import BlindPair
+from webapp.catalog.models import Answer, Prompt
 
 pytestmark = [
     pytest.mark.django_db,
@@ -78,6 +89,9 @@ def repeatable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setattr(secrets, "token_bytes", token_bytes)
         patch.setattr(secrets, "token_hex", lambda n=32: token_bytes(n).hex())
+        labelled = Label._meta.get_field("at")  # its default was bound to the real clock
+        patch.setattr(labelled, "_get_default", lambda: timezone.now(), raising=False)
+        patch.setattr(export_proof, "prove", lambda *_args: {"ok": True, "steps": []})
         patch.setattr(timezone, "now", lambda: start + timedelta(milliseconds=number()))
         yield
 
@@ -90,12 +104,73 @@ def build(dealing: Dealing) -> tuple[World, list[Round]]:
         return f"{TEXTS[style]} ({p}, {q}, style {style})"
 
     world = make_world(contestants=3, personas=2, prompts=1, raters=2, text=text)
-    states = [_with_fresh_prompts(world, text, n, make) for n, make in enumerate(MAKERS)]
+    project = _project(world)
+    states = [
+        _with_fresh_prompts(world, text, n, make, (project, dealing))
+        for n, make in enumerate(MAKERS)
+    ]
+    _label(world, project)
     return world, states
 
 
+def _project(world: World) -> Project:
+    """Annotation of texts that enter sealed rounds later."""
+    settings = {"base_overlap": 1, "max_overlap": 1, "onboarding_size": 0, "repeat_percent": 0}
+    return projects.create_project(
+        actor=world.admin, name="Pairs", guidelines="Read both.", settings=settings
+    )
+
+
+def _add_pairs(world: World, project: Project, prompts: list[Prompt], dealing: Dealing) -> None:
+    """The same two texts in both worlds: from the catalog, and from a file that names makers."""
+    one, other = (world.contestants[dealing.index(style)] for style in (0, 1))
+    for answer in Answer.objects.filter(contestant=one, prompt__in=prompts, draw=0).order_by(
+        "prompt", "persona_version"
+    ):
+        twin = Answer.objects.get(
+            contestant=other,
+            prompt=answer.prompt,
+            persona_version=answer.persona_version,
+            draw=0,
+        )
+        items.add_catalog_pair(actor=world.second_admin, project=project, first=answer, second=twin)
+        draft = items.ItemDraft(
+            prompt_id=answer.prompt_id,
+            prompt_digest=answer.prompt.text_hash,
+            first=answer.body.text,
+            second=twin.body.text,
+            first_producer=str(one),
+            second_producer=str(other),
+            source="pairs.jsonl:1",
+        )
+        items.add_items(project=project, drafts=[draft])
+
+
+def _label(world: World, project: Project) -> None:
+    """Somebody who votes in no round labels the pairs by their texts; an export is written."""
+    lena = make_user("lena", Role.ANNOTATOR)
+    projects.add_members(actor=world.admin, project=project, users=[lena])
+    project = projects.move_project(actor=world.admin, project=project, to="open")
+    for _ in range(6):
+        lease = leases.serve(user=lena, project=project).lease
+        assert lease is not None
+        verdicts = dict.fromkeys(project.axes, "left" if lease.first_left else "right")
+        answer = labels.Answer(verdicts=verdicts, active_ms=9000)
+        labels.submit_label(user=lena, token=lease.token, answer=answer)
+    statistics.compute_statistics(pk=project.pk)
+    for kind in ("palate_pairs", "palate_csv"):
+        run = exports.start_export(
+            actor=world.admin, project=project, options={"format": kind}, key=kind, send=False
+        )
+        exports.run_export(pk=run.pk)
+
+
 def _with_fresh_prompts(
-    world: World, text: Callable[[int, int, int], str], n: int, make: Callable[..., Round]
+    world: World,
+    text: Callable[[int, int, int], str],
+    n: int,
+    make: Callable[..., Round],
+    annotation: tuple[Project, Dealing],
 ) -> Round:
     """A round of its own prompts: an answer enters one round only."""
     prompts = [make_prompt(f"Round {n}, question {q}?") for q in range(2)]
@@ -106,6 +181,8 @@ def _with_fresh_prompts(
                 make_answer(contestant, prompt, version, said)
                 if make is not draft_round:  # a further draw that no round takes says it again
                     make_answer(contestant, prompt, version, said, draw=1)
+    if make is not draft_round:  # until it is screened, a text may stand beside its maker
+        _add_pairs(world, annotation[0], prompts, annotation[1])
     changes = {
         "prompts": [prompt.pk for prompt in prompts],
         "planned_votes": 8,
@@ -158,13 +235,21 @@ NOISE = [
     (re.compile(r'"X-CSRFToken": "[^"]*"'), "csrf"),
     (re.compile(r'name="key" value="[^"]*"'), "form key"),
     (re.compile(r"last_login[^<]*<"), "<"),
+    (re.compile(r'"took_s":[\d.]+'), "how long the statistics took"),
 ]
 LEAVE_OUT = ("/static/", "/accounts/logout", "/i18n/")
 START = [
     "/", "/vote/", "/vote/receipts/?format=json", "/rounds/", "/leaderboard/",
     "/leaderboard/history/", "/leaderboard/methodology/", "/audit/", "/audit/?check=1",
     "/admin/", "/catalog/", "/catalog/imports/", "/catalog/contestants/", "/api/schema/",
+    "/annotation/", "/annotation/work/", "/api/v1/annotation/projects/",
     "/api/v1/rounds/", "/api/v1/voting/rounds/", "/api/v1/voting/receipts/", "/no-such-page/",
+]  # fmt: skip
+PER_PROJECT = [
+    "/annotation/{}/items/", "/annotation/{}/items/add/", "/annotation/{}/exports/",
+    "/annotation/{}/label/", "/annotation/{}/adjudicate/",
+    "/api/v1/annotation/projects/{}/", "/api/v1/annotation/projects/{}/items/",
+    "/api/v1/annotation/projects/{}/exports/", "/api/v1/annotation/projects/{}/agreement/",
 ]  # fmt: skip
 PER_ROUND = [
     "/rounds/{}/", "/rounds/{}/screening/", "/rounds/{}/screening/progress/",
@@ -294,7 +379,9 @@ def observe(
                 client = Client()
                 if user:
                     client.force_login(user)
-                paths = START + [path.format(r.pk) for r in states for path in PER_ROUND]
+                project = Project.objects.get()
+                paths = START + [path.format(project.pk) for path in PER_PROJECT]
+                paths += [path.format(r.pk) for r in states for path in PER_ROUND]
                 for url, text in crawl(client, paths).items():
                     seen[f"{who} GET {url}"] = text
             admin = Client()

@@ -184,7 +184,7 @@ def test_pages_ask_for_a_login(path: str) -> None:
 HOMES = {
     Role.ADMIN: "/rounds/",
     Role.RATER: "/vote/",
-    Role.ANNOTATOR: "/vote/",
+    Role.ANNOTATOR: "/annotation/work/",
     Role.VIEWER: "/leaderboard/",
 }
 

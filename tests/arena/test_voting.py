@@ -244,9 +244,12 @@ def test_texts_that_look_like_html_stay_text() -> None:
 def test_drafts_are_kept_on_the_server(world: World, round_: Round) -> None:
     client = browser(world.raters[0])
     token = current_token(client)
-    client.post(reverse("arena:draft"), {"token": token, "quality": "right", "comment": "wait"})
+    body = {"token": token, "quality": "right", "comment": "wait", "tags": ["wordy", "odd"]}
+    client.post(reverse("arena:draft"), {**body, "active_ms": "900"})
     response = client.get(reverse("arena:vote"))
-    assert response.context["draft"] == {"quality": "right", "comment": "wait"}
+    assert response.context["draft"] == {
+        "quality": "right", "comment": "wait", "tags": ["wordy"], "active_ms": 900,
+    }  # fmt: skip
     assert "checked" in response.content.decode()
 
 
@@ -264,6 +267,22 @@ def test_keys_can_be_remapped_and_clashes_are_named(world: World, round_: Round)
     client.post(reverse("arena:keys"), {**keys, "skip": "x"})
     page = client.get(reverse("arena:vote")).content.decode()
     assert "&quot;undo&quot;: &quot;z&quot;" in page
+
+
+def test_the_digits_say_how_much_better_and_cannot_be_taken(world: World, round_: Round) -> None:
+    client = browser(world.raters[0])
+    response = client.post(reverse("arena:keys"), {"skip": "1"})
+    assert list(response.context["errors"]) == ["skip"]
+
+
+def test_keys_that_came_later_have_their_defaults(world: World) -> None:
+    user = world.raters[0]
+    user.preferences["keys"] = {"skip": "x"}
+    user.save()
+    rows = {
+        row["name"]: row["key"] for row in browser(user).get(reverse("arena:keys")).context["rows"]
+    }
+    assert (rows["skip"], rows["flag"]) == ("x", "f")
 
 
 def test_a_comment_that_is_too_long_is_refused_with_the_count(world: World, round_: Round) -> None:

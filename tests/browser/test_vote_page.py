@@ -221,6 +221,16 @@ def test_an_expired_login_keeps_the_vote_for_after(world: World, new_context: Co
     assert Vote.objects.count() == 1
 
 
+def test_an_unsent_vote_waits_in_another_browser(world: World, new_context: ContextMaker) -> None:
+    page = at_vote(new_context())
+    with page.expect_response("**/vote/draft/") as kept:
+        choose(page)
+    assert kept.value.status == 204
+    other = at_vote(new_context())
+    assert token(other) == token(page)
+    assert other.locator(".verdict input:checked").count() == 2
+
+
 def test_a_double_click_is_one_vote(world: World, new_context: ContextMaker) -> None:
     page = at_vote(new_context())
     here = token(page)

@@ -108,6 +108,8 @@ def home(request: HttpRequest) -> HttpResponse:
     user = cast(User, request.user)
     if user.role == Role.ADMIN:
         return redirect("arena:round_list")
-    if user.role in (Role.RATER, Role.ANNOTATOR):
+    if user.role == Role.ANNOTATOR:
+        return redirect("annotation:work")
+    if user.role == Role.RATER:
         return redirect("arena:vote")
     return redirect("arena:leaderboard")

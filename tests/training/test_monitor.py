@@ -137,6 +137,20 @@ def test_a_held_out_model_sees_what_the_reward_does_not() -> None:
     assert "auditor/quality" in found[0].curves
 
 
+def test_rules_that_give_no_reward_are_heard_too() -> None:
+    curves = healthy(audit__rules=line(0.9, 0.6, noise=0.02))
+    assert "audited_fall" in fired(curves)
+    assert "audited_fall" not in fired(healthy(audit__truth=line(0.9, 0.1)))
+
+
+def test_a_policy_that_leaves_at_once_does_not_calibrate_its_own_band() -> None:
+    """Seen with a weak reward model and learning rate 1e-3: KL 0.14 at step 5, 0.6 from 10 on."""
+    curves = healthy(kl=[0.03 * i for i in range(20)] + [0.6] * 20 + [0.8] * 60)
+    found = [f for f in replay(curves, config()) if f.rule == "kl_band"]
+    assert found
+    assert found[0].step < 50
+
+
 @pytest.mark.parametrize(
     ("rule", "curves"),
     [

@@ -77,7 +77,7 @@ def lay_out(
         if kind == "grpo":
             branches = ("quality", "personalization")
             base["reward"] = {b: str((folder / b).resolve()) for b in branches}
-            base["reward"]["audit"] = ["truth"]
+            base["reward"]["audit"] = ["truth", "rules"]
         write_json(run.config, merge(base, changes or {}))
         found.append(run.path)
     return found

@@ -165,7 +165,7 @@ class Monitor:
     """Thresholds of the alert rules. They were found with small models: settings, not laws."""
 
     window: int = 20  # logged steps that a rule looks at
-    calibrate: int = 10  # first steps, from which the KL band comes
+    calibrate: int = 5  # first steps, from which the KL band comes
     kl_factor: float = 5.0  # the band ends at this multiple of the calibrated KL …
     kl_floor: float = 0.5  # … but not below this
     kl_limit: float = 1.0

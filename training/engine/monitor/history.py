@@ -17,6 +17,7 @@ PERSONALIZATION = "parts/personalization"
 REDUNDANCY = "parts/redundancy"
 AUDITOR_QUALITY = "auditor/quality"
 AUDITOR_PERSONALIZATION = "auditor/personalization"
+AUDIT_RULES = "audit/rules"  # the verifier, where it gives no reward
 SPREAD_QUALITY = "spread/quality"
 SPREAD_PERSONALIZATION = "spread/personalization"
 PARTS_CORRELATION = "parts/correlation"

@@ -20,13 +20,13 @@ def part_of(name: str) -> str:
 
 
 def audited_fall(history: History, config: RunConfig) -> Finding | None:
-    """The reward rises, and reward models that were held out of it say that answers became worse.
+    """The reward rises, and what was held out of it says that answers became worse.
 
     This is what a real run has instead of ground truth: it sees over-optimisation that the reward
     itself cannot see.
     """
     m = config.monitor
-    for name in (h.AUDITOR_QUALITY, h.AUDITOR_PERSONALIZATION):
+    for name in (h.AUDITOR_QUALITY, h.AUDITOR_PERSONALIZATION, h.AUDIT_RULES):
         audit = history.series(name).smooth(SMOOTH)
         reward = history.series(h.REFERENCE).smooth(SMOOTH)
         if len(audit) < 5 or len(reward) < 5:
@@ -38,7 +38,7 @@ def audited_fall(history: History, config: RunConfig) -> Finding | None:
             return Finding(
                 "audited_fall",
                 history.step,
-                f"A reward model that trains nothing sees {part_of(name)} fall by {fall:.2f}.",
+                f"{name}, which gives no reward, fell by {fall:.2f}.",
                 (h.REFERENCE, name, h.SPREAD_QUALITY),
                 window(audit),
                 {"fall": fall, "least": least, "reward_gain": gained},

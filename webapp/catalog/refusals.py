@@ -163,24 +163,28 @@ def _word(value: str) -> str:
     return str(WORDS.get(value.removesuffix(": "), value))
 
 
+_MORE_ROWS: dict[str, tuple[Any, Any]] = {}
+_MORE_FILES: dict[str, Any] = {}
+
+
 def also_explain(
     rows: Mapping[str, tuple[Any, Any]], files: Mapping[str, Any] | None = None
 ) -> None:
     """Sentences for the codes of a domain's own importer: of rows, and of whole files."""
-    ROWS.update(rows)
-    FILES.update(files or {})
+    _MORE_ROWS.update(rows)
+    _MORE_FILES.update(files or {})
 
 
 def explain(code: str, params: Mapping[str, str]) -> Explanation:
-    reason, right = ROWS.get(code, (_("The row cannot be used."), ""))
+    unknown = (_("The row cannot be used."), "")
+    reason, right = ROWS.get(code) or _MORE_ROWS.get(code, unknown)
     params = _worded(code, params)
     return Explanation(str(reason) % params, str(right) % params if right else "")
 
 
 def explain_file(error: FormatError) -> str:
-    return str(FILES.get(error.code, _("The file cannot be read."))) % _worded(
-        error.code, error.params
-    )
+    said = FILES.get(error.code) or _MORE_FILES.get(error.code, _("The file cannot be read."))
+    return str(said) % _worded(error.code, error.params)
 
 
 def explain_failure(failure: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 from transformers.trainer_callback import PrinterCallback
@@ -18,6 +20,9 @@ def quiet(trainer: Any) -> Any:
 def common(config: RunConfig, output: str) -> dict[str, Any]:
     """Arguments for SFTConfig, RewardConfig and GRPOConfig."""
     gpu = config.hardware.device == "gpu"
+    # Read when a trainer is made. Without it, what is logged before training begins goes to the
+    # folder that the process happens to stand in.
+    os.environ["TENSORBOARD_LOGGING_DIR"] = str(Path(output) / "tensorboard")
     return {
         "output_dir": output,
         "seed": config.seed,

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
-from django.http import FileResponse, Http404
+from django.http import FileResponse, Http404, StreamingHttpResponse
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -21,6 +21,7 @@ from annotation.api import serializers as s
 from annotation.api.common import RUN, ManagerView, project_of
 from annotation.models import ExportRun, Project
 from annotation.selectors.export_runs import runs_of
+from annotation.selectors.imports import error_lines
 from annotation.services import exports
 from annotation.services.imports import KIND, check_options
 from webapp.catalog import uploads
@@ -184,17 +185,14 @@ class ImportErrorsView(ManagerView):
         parameters=[NUMBER, RUN],
         responses={(200, "application/x-ndjson"): OpenApiTypes.BINARY, **READ},
     )
-    def get(self, request: Request, pk: int, run: int) -> FileResponse:
+    def get(self, request: Request, pk: int, run: int) -> StreamingHttpResponse:
         row = _import(pk, run)
-        path = uploads.errors_path(row.pk)
-        if not path.exists():
+        if not uploads.errors_path(row.pk).exists():
             raise Http404
-        return FileResponse(
-            path.open("rb"),
-            as_attachment=True,
-            filename=f"import-{row.pk}-refused.jsonl",
-            content_type="application/x-ndjson",
-        )
+        # Line by line, as on the page: what a seal covers stays out (V1).
+        response = StreamingHttpResponse(error_lines(row), content_type="application/x-ndjson")
+        response["Content-Disposition"] = f'attachment; filename="import-{row.pk}-refused.jsonl"'
+        return response
 
 
 # --- exports ------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ def _seat(seat: Seat) -> dict[str, Any]:
         "your_state": seat.member.state,
         "axes": project.axes,
         "done": seat.progress.done,
-        "left": seat.progress.left,
+        "left": seat.progress.about,  # never exact: gold would not count down
         "guideline": seat.guideline_n,
         "guideline_read": seat.has_read,
     }

@@ -22,7 +22,9 @@ class SeatSerializer(serializers.Serializer[Any]):
     your_state = serializers.ChoiceField(choices=MemberState.choices)
     axes = serializers.ListField(child=serializers.ChoiceField(choices=AXES))
     done = serializers.IntegerField(help_text="Your submissions.")
-    left = serializers.IntegerField(help_text="Roughly what is left for you, at most 101.")
+    left = serializers.IntegerField(
+        help_text="Roughly what is left for you, in tens: 0 is fewer than 10, 100 is more."
+    )
     guideline = serializers.IntegerField(help_text="Number of the newest guidelines.")
     guideline_read = serializers.BooleanField(help_text="You confirmed some version of them.")
 

@@ -12,7 +12,7 @@ from annotation.enums import Axis
 from annotation.formats import FORMATS
 from annotation.formats.columns import FROM_COLUMNS, VALUES, WORDS, guess
 from annotation.models import Project
-from annotation.selectors.imports import TITLES
+from annotation.selectors.imports import TITLES, columns_of
 from webapp.catalog.forms import UploadForm
 from webapp.catalog.models import ImportRun
 
@@ -93,7 +93,7 @@ class CheckForm(ReadingForm):
     def __init__(self, *args: Any, run: ImportRun, **kwargs: Any) -> None:
         asked = {**run.options, "format": run.format}
         super().__init__(*args, initial=asked, **kwargs)
-        self.columns: list[list[str]] = run.report.get("columns", [])
+        self.columns: list[list[str]] = columns_of(run)
         mapping = run.options.get("mapping") or guess(tuple(name for name, _e in self.columns))
         meaning = {column: what for what, column in mapping.items() if what in FROM_COLUMNS}
         choices = [("", gettext("not used")), *((w, str(MEANINGS[w])) for w in FROM_COLUMNS)]

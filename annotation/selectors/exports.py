@@ -189,7 +189,7 @@ def _row(item: Item, facts: Facts, labels: Sequence[LabelRow], sealed: bool) -> 
         second=item.body.second,
         producers=(origin.first_producer, origin.second_producer) if named and origin else ("", ""),
         kind=item.kind,
-        source=item.source,
+        source="" if sealed else item.source,  # a name of a file may name the maker, too
         labels=labels,
         decisions=dict(_decisions(item)),
         details=clean(origin.details) if named and origin else {},

@@ -84,7 +84,7 @@ def view_run(run: ImportRun) -> PairsView:
         producers=_largest(report.get("producers", {})),
         annotators=_largest(report.get("annotators", {})),
         samples=_samples(base.samples) if base.may_start else [],
-        columns=report.get("columns", []),
+        columns=columns_of(run),
         needs_columns=failure.get("code") == "choose_columns",
     )
 
@@ -118,6 +118,13 @@ def _samples(kept: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for sample in kept
         if not sealed & set(sample["hashes"])
     ]
+
+
+def columns_of(run: ImportRun) -> list[list[str]]:
+    """Names of columns with an example each, none of a text that a live seal covers."""
+    kept = run.report.get("columns", [])
+    sealed = sealed_hashes(digest for _name, _example, digest in kept)
+    return [[name, "" if digest in sealed else example] for name, example, digest in kept]
 
 
 def _said(verdicts: dict[str, str]) -> str:

@@ -36,14 +36,18 @@ def sealed_items(item_ids: Iterable[int]) -> set[int]:
     the text would name the maker.
     """
     ids = list(item_ids)
+    found: set[int] = set()
+    for start in range(0, len(ids), CHUNK):
+        rows = Item.objects.filter(_is_sealed(), pk__in=ids[start : start + CHUNK])
+        found.update(rows.values_list("pk", flat=True))
+    return found
+
+
+def _is_sealed() -> Q:
     live = Seal.objects.filter(released_at=None)
     first = live.filter(answer__text_sha256=OuterRef("first_sha256"))
     second = live.filter(answer__text_sha256=OuterRef("second_sha256"))
-    found: set[int] = set()
-    for start in range(0, len(ids), CHUNK):
-        rows = Item.objects.filter(pk__in=ids[start : start + CHUNK])
-        found.update(rows.filter(Exists(first) | Exists(second)).values_list("pk", flat=True))
-    return found
+    return Q(Exists(first)) | Q(Exists(second))
 
 
 def sealed_since(project: int, when: datetime) -> bool:
@@ -114,7 +118,8 @@ def filtered_items(project: Project, filters: Filters) -> QuerySet[Item]:
     if filters.flag:
         rows = rows.filter(flags__icontains=f'"{filters.flag}"')
     if filters.source:
-        rows = rows.filter(source__startswith=filters.source)
+        # Which sealed texts came from a source would be told by what is found (V1).
+        rows = rows.filter(~_is_sealed(), source__startswith=filters.source)
     if filters.outcome == "raised":
         return rows.filter(priority__gt=0)
     if filters.outcome:

@@ -18,7 +18,6 @@ from annotation.formats.prism import read_survey
 from annotation.formats.rows import AXES, DATASET, Options, ParsedPair
 from annotation.models import Project
 from annotation.selectors.imports import KIND as KIND
-from annotation.selectors.imports import sealed_hashes
 from annotation.services.import_batches import store_pairs
 from annotation.services.import_rows import PairBatch, pair_batches, recall
 from annotation.services.queue import refresh_targets
@@ -132,14 +131,9 @@ def _people(records: Records, run: ImportRun, options: Options) -> Any:
 
 
 def _columns(shown: Look) -> list[list[str]]:
-    """Names of columns with an example each, none of a text that a seal covers (V1)."""
-    examples = shown.examples
-    hashes = {name: sha256(value) for name, value in examples.items() if value}
-    sealed = sealed_hashes(hashes.values())
-    return [
-        [name, "" if hashes.get(name) in sealed else excerpt(examples.get(name, ""), EXAMPLE)]
-        for name in shown.columns[:COLUMNS_SHOWN]
-    ]
+    """Names of columns with an example each, and its hash: it tells what a seal covers (V1)."""
+    found = [(name, shown.examples.get(name, "")) for name in shown.columns[:COLUMNS_SHOWN]]
+    return [[name, excerpt(value, EXAMPLE), sha256(value)] for name, value in found]
 
 
 # What is asked

@@ -124,6 +124,16 @@ def test_late_work_is_kept_and_said(desk: Desk) -> None:
     assert (extra["late"], extra["extra"]) == (True, True)
 
 
+def test_what_is_left_is_told_in_tens() -> None:
+    """An exact number would stand still before hidden gold and repeats, and count down else."""
+    desk = make_desk(people=1, n_items=19)
+    read_guidelines(desk)
+    ann = Caller(desk.people[0])
+    assert [seat["left"] for seat in ann.get("work/").json()] == [10]
+    ann.post(f"work/{desk.project.pk}/next/")
+    assert [seat["left"] for seat in ann.get("work/").json()] == [10]
+
+
 def test_taking_back_skipping_drafts_and_the_heartbeat(desk: Desk) -> None:
     ann, pk = Caller(desk.people[0]), desk.project.pk
     task = ann.post(f"work/{pk}/next/").json()
@@ -483,9 +493,16 @@ def test_a_file_is_checked_then_imported(
     again = boss.post(f"{path}{run['id']}/start/").json()
     assert (again["id"], again["added"], again["state"]) == (started.json()["id"], 2, "done")
     assert desk.project.items.count() == 8
-    refused = boss.get(f"{path}{again['id']}/errors/")
-    [bad] = b"".join(refused.streaming_content).decode().splitlines()
-    assert json.loads(bad)["line"] == 2
+
+    def refused() -> Any:
+        sent = boss.get(f"{path}{again['id']}/errors/")
+        [line] = b"".join(sent.streaming_content).decode().splitlines()
+        return json.loads(line)
+
+    assert refused()["line"] == 2
+    assert refused()["row"]
+    seal(make_answer("bad"))  # a round holds the text of that row now (V1)
+    assert (refused()["line"], refused()["row"]) == (2, None)
     assert boss.get(f"{path}{run['id']}/").json()["import_run"] == again["id"]
     assert len(boss.get(path).json()["results"]) == 2
     assert boss.post(f"{path}{again['id']}/start/").status_code == 409

@@ -277,6 +277,8 @@ def test_producers_of_sealed_texts_are_not_named() -> None:
     assert rows[0]["first"] == {"text": item.body.first}
     assert "producer" not in rows[0]["second"]
     assert rows[1]["first"]["producer"] == "Harbor"
+    assert "pairs.jsonl" not in rows[0]["source"]
+    assert rows[1]["source"] == "pairs.jsonl:2"
     Seal.objects.filter(pk=seal.pk).update(released_at=timezone.now())
     assert lines(make(desk, format="palate_pairs"))[0]["first"]["producer"] == "Harbor"
 

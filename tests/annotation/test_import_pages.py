@@ -339,6 +339,9 @@ def test_what_a_seal_covers_is_left_out_of_preview_and_refused_rows(
 
     assert secret in responses()
     seal(make_answer(secret))
+    said = responses()
+    assert secret not in said
+    assert "Harbor" in said
     admin.post(page(project, "import_check", columns), {"format": ""})
     worked(columns)
     said = responses()

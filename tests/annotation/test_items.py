@@ -64,6 +64,19 @@ def test_an_item_with_a_text_under_a_live_seal_names_no_producer() -> None:
     assert sealed_items(item.pk for item in rows) == set()
 
 
+def test_a_search_for_a_source_finds_no_sealed_text() -> None:
+    """Else the name of a file could be tried out on a text whose maker is secret (V1)."""
+    desk = make_desk(n_items=2)
+    sealed, other = desk.items()
+    live = seal(make_answer(sealed.body.first))
+    of_file = Filters(source="pairs.jsonl")
+    assert item_page(desk.project, of_file).items == [other]
+    assert item_page(desk.project, Filters()).items == [sealed, other]
+    live.released_at = live.sealed_at
+    live.save()
+    assert item_page(desk.project, of_file).items == [sealed, other]
+
+
 def test_the_page_of_an_item_names_its_producers_unless_a_round_holds_a_text(
     admin: Client, alice: User
 ) -> None:

@@ -93,13 +93,22 @@ def format_of(value: Mapping[str, Any]) -> str:
 
 
 def _examples(names: tuple[str, ...], found: list[dict[str, Any]]) -> dict[str, str]:
-    """A value per column, each from another record, so that none stands beside its neighbour."""
+    """A whole value per column, each from another record, so that none stands beside its neighbour.
+
+    Lists and objects give none: what is in them cannot be told apart from what is sealed.
+    """
     shown = {}
     for n, name in enumerate(names):
         order = found[n % len(found) :] + found[: n % len(found)] if found else []
         values = (value.get(name) for value in order)
-        shown[name] = next((str(value)[:200] for value in values if value not in (None, "")), "")
+        shown[name] = next((str(value) for value in values if _is_simple(value)), "")
     return shown
+
+
+def _is_simple(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(value) and not value.startswith(("[", "{"))
+    return isinstance(value, int | float)
 
 
 def check_format(name: str, shown: Look, options: Options) -> None:

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation.formats import palate_csv
+from annotation.formats import look, palate_csv
 from annotation.formats.columns import guess
+from annotation.formats.containers import open_records
 from annotation.formats.rows import PairRow
-from tests.annotation.pairs import as_list, label, lines, pairs, parse, refusals, row, told
+from tests.annotation.pairs import LIMITS, as_list, label, lines, pairs, parse, refusals, row, told
 from webapp.catalog.formats.rows import FormatError, Refusal
 
 PERSONA = {"pseudonym": "mei", "summary": "刚开始学编程。", "features": {"expertise": "novice"}}
@@ -348,3 +349,12 @@ def test_parquet_is_read_like_lines() -> None:
     blob = [{**flat[0], "answer_a": b"\xff"}]
     (bad,) = refusals(parquet(blob), mapping=MAPPING)
     assert (bad.code, bad.field) == ("type", "answer_a")
+
+
+def test_examples_of_columns_are_whole_and_simple() -> None:
+    """The page compares them with what is sealed before it shows their beginning."""
+    long = "word " * 200
+    rows = [{"q": "one", "texts": ["a"], "json": '[{"a": 1}]', "long": long, "n": 7}]
+    stream: Any = io.BufferedReader(io.BytesIO(lines(*rows)))
+    found = look(open_records(stream, LIMITS)).examples
+    assert found == {"q": "one", "texts": "", "json": "", "long": long, "n": "7"}

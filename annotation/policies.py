@@ -62,6 +62,10 @@ def check_works(member: Member | None) -> None:
         )
 
 
+def may_get_items(member: Member) -> bool:
+    return _holds(check_works, member)
+
+
 def check_member_move(member: Member, to: str) -> None:
     """Raise unless a manager may put this member into that state. The same state is no move."""
     if to != member.state and to not in MEMBER_MOVES[member.state]:

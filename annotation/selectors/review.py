@@ -35,8 +35,14 @@ def seat(project: Project, user: Any) -> Member | None:
 
 
 def has_labelled(user: Any, item: Item) -> bool:
-    """Whether the user ever submitted a label for the item, even one taken back."""
-    return Lease.objects.filter(item=item, member__user=user, head__isnull=False).exists()
+    """Whether the user labelled the item, even if it was taken back, or still may."""
+    return _own_leases(user).filter(item=item).exists()
+
+
+def _own_leases(user: Any) -> QuerySet[Lease]:
+    """Leases with a label, and those that she holds or let expire: she may send them yet."""
+    may_come = Q(state__in=[LeaseState.RESERVED, LeaseState.SHOWN, LeaseState.EXPIRED])
+    return Lease.objects.filter(Q(head__isnull=False) | may_come, member__user=user)
 
 
 def in_hand_of(user: Any, project: Project) -> Adjudication | None:
@@ -138,9 +144,9 @@ def _taken(project: Project, user: Any) -> set[int]:
 
 
 def _labelled(project: Project, user: Any) -> set[int]:
-    """Disputed items that the user labelled."""
-    rows = Lease.objects.filter(member__project=project, member__user=user, head__isnull=False)
-    return set(rows.filter(item__state=ItemState.DISPUTED).values_list("item", flat=True))
+    """Disputed items that the user labelled or still may label."""
+    rows = _own_leases(user).filter(member__project=project, item__state=ItemState.DISPUTED)
+    return set(rows.values_list("item", flat=True))
 
 
 def _verdicts_by_item(project: Project) -> dict[int, list[dict[str, str]]]:

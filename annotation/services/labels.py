@@ -62,7 +62,8 @@ def submit_label(*, user: Any, token: str, answer: Answer) -> Submitted:
     """Record a label. The same answer sent again returns the same label; another is a revision.
 
     A label after the lease ran out is kept and marked late; where the item has enough by then it
-    is an extra. Raises InvalidInput naming the field, Forbidden for somebody else's item.
+    is an extra. Raises InvalidInput naming the field, Forbidden for somebody else's item, and
+    refuses to change a label where the project is closed or she does not work in it any more.
     """
     with transaction.atomic():
         lease = _locked_lease(user, token)
@@ -71,6 +72,7 @@ def submit_label(*, user: Any, token: str, answer: Answer) -> Submitted:
         head = lease.head
         if head is not None and not head.is_undo and _same(lease, head, answer):
             return Submitted(head, lease, again=True, extra=_is_extra(lease))
+        _check_change(lease)
         late = _take_place(lease) or bool(head and head.late)
         label = _append(lease, answer, late=late)
         _announce(WebhookEvent.LABEL_SUBMITTED, lease, label, late=late)
@@ -229,6 +231,15 @@ def _values(lease: Lease, answer: Answer) -> dict[str, Any]:
         values[axis] = as_canonical(shown, lease.first_left)
         values[f"{axis}_strength"] = strength
     return values
+
+
+def _check_change(lease: Lease) -> None:
+    """Unsent work is kept whatever happens; what was submitted changes only while work goes on."""
+    if lease.state != LeaseState.SUBMITTED:
+        return
+    policies.check_works(lease.member)
+    if lease.member.project.state == ProjectState.CLOSED:
+        raise Refused(_("The project is closed: your label stays as it is."), code="closed")
 
 
 def _take_place(lease: Lease) -> bool:

@@ -269,6 +269,7 @@ def _own_expired(project: Project, member: Member) -> Lease | None:
             item__live__lt=F("item__target"),
             item__body__isnull=False,
         )
+        .exclude(item__adjudications__adjudicator=member.user_id)  # she knows its labels
         .order_by("pk")
         .first()
     )
@@ -316,7 +317,7 @@ def heartbeat(*, user: Any, token: str) -> int:
     now = timezone.now()
     rows = Lease.objects.select_related("member__project").filter(token=token, member__user=user)
     row = rows.first()
-    if row is None or row.state not in HELD:
+    if row is None or row.state not in HELD or not policies.may_get_items(row.member):
         raise Refused("", code="lease_gone")
     policies.check_open(row.member.project)
     until = expiry(row.member.project)

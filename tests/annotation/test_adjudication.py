@@ -326,3 +326,19 @@ def test_two_tabs_that_decide_at_once_decide_once() -> None:
         thread.join()
     assert not problems
     assert Decision.objects.filter(decided_by=judith).count() == 2  # one for each axis
+
+
+def test_who_may_still_label_an_item_does_not_decide_it() -> None:
+    """Else she would send her label with everybody else's before her eyes."""
+    desk = make_desk(people=1, n_items=1, settings={"base_overlap": 2, "max_overlap": 2})
+    judith = adjudicator(desk)
+    lease = leases.serve(user=judith, project=desk.project).lease
+    assert lease is not None
+    item = lease.item
+    assert adjudication.contest_item(actor=desk.manager, item=item, reason="appeal")
+    Lease.objects.filter(pk=lease.pk).update(expires_at=timezone.now())
+    leases.sweep_expired(desk.project)
+    assert disputed_queue(desk.project, judith).free == 0
+    with pytest.raises(Forbidden) as caught:
+        adjudication.claim_item(user=judith, item=item)
+    assert caught.value.code == "own_label"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, transaction
 
-from annotation.enums import ItemState, LeaseState
+from annotation.enums import ItemState, LeaseState, MemberState, ProjectState
 from annotation.models import Label, Lease
 from annotation.services import labels, leases
 from annotation.services.gold import make_gold, retire_gold
+from annotation.services.projects import move_project, set_member_state
 from tests.annotation.factories import (
     Desk,
     first_is_better,
@@ -18,7 +19,7 @@ from tests.annotation.factories import (
     submit,
     working,
 )
-from webapp.core.errors import Forbidden, InvalidInput
+from webapp.core.errors import Forbidden, InvalidInput, Refused
 
 pytestmark = pytest.mark.django_db
 THREE = {"base_overlap": 2, "max_overlap": 3}
@@ -116,6 +117,32 @@ def test_only_the_last_submissions_can_be_taken_back() -> None:
     assert labels.undo_label(user=desk.people[0], token=first.token) is None
     first.refresh_from_db()
     assert first.state == LeaseState.SUBMITTED
+
+
+def test_what_was_submitted_stays_once_the_project_is_closed_or_she_has_left() -> None:
+    desk = make_desk(people=2, n_items=3)
+    one, other = desk.people
+    sent, held = lease_of(desk), leases.serve(user=other, project=desk.project).lease
+    submit(one, sent, "first")
+    set_member_state(actor=desk.manager, member=desk.member(one), state=MemberState.LEFT)
+    assert submit(one, sent, "first").again
+    with pytest.raises(Forbidden):
+        submit(one, sent, "second")
+    assert held is not None
+    move_project(actor=desk.manager, project=desk.project, to=ProjectState.CLOSED)
+    assert submit(other, held, "first").label.revision == 1  # unsent work is kept
+    with pytest.raises(Refused):
+        submit(other, held, "second")
+    assert set(Label.objects.values_list("quality", "revision")) == {("first", 1)}
+
+
+def test_who_does_not_work_here_any_more_holds_nothing() -> None:
+    desk = make_desk(people=1, n_items=1)
+    user, lease = desk.people[0], lease_of(desk)
+    assert leases.heartbeat(user=user, token=lease.token) > 0
+    set_member_state(actor=desk.manager, member=desk.member(user), state=MemberState.LEFT)
+    with pytest.raises(Refused):
+        leases.heartbeat(user=user, token=lease.token)
 
 
 def test_agreement_settles_and_disagreement_asks_for_one_more() -> None:

@@ -88,7 +88,9 @@ def test_actions_are_said_in_words_and_an_empty_reason_is_not_said(alice: User) 
 def test_every_action_has_its_words() -> None:
     root = Path(__file__).resolve().parents[2]
     sources = [
-        path.read_text() for name in ("arena", "webapp") for path in root.glob(f"{name}/**/*.py")
+        path.read_text()
+        for name in ("annotation", "arena", "training", "webapp")
+        for path in root.glob(f"{name}/**/*.py")
     ]
     written = {name for text in sources for name in re.findall(r'\baction="([a-z_]{4,})"', text)}
     assert written - {"store_true", "append"} <= set(ACTIONS)

@@ -40,6 +40,7 @@ ACTIONS = {  # what every domain writes into the log; a name that is missing her
     "withdraw_consent": gettext_lazy("withdrew a consent"),
     "read_answers": gettext_lazy("read answers with their maker"),
     "upload": gettext_lazy("uploaded a file"),
+    "recheck": gettext_lazy("had a file checked again"),
     "import": gettext_lazy("started an import"),
     "import_done": gettext_lazy("finished an import"),
     "cancel_import": gettext_lazy("cancelled an import"),

@@ -250,43 +250,54 @@ def nothing() -> None:
     """What stands before a request that needs nothing undone."""
 
 
-def timed(act: Callable[[], Any], rounds: int, undo: Callable[[], Any] = nothing) -> dict[str, Any]:
-    """p50, p95 in ms and the most statements over so many calls; `undo` goes before each."""
+Request = tuple[Callable[[], Any], Callable[[], Any]]  # what is timed, and what goes before it
+
+
+def timed(pair: Sequence[Request], rounds: int) -> list[dict[str, Any]]:
+    """p50, p95 in ms and the most statements of the same request in two projects.
+
+    They take turns, so that whatever else the machine does slows both alike.
+    """
     from django.db import connection
     from django.test.utils import CaptureQueriesContext
 
-    times, most = [], 0
+    times: list[list[float]] = [[], []]
+    most = [0, 0]
     for number in range(rounds + 5):
-        undo()
-        started = time.perf_counter()
-        if number >= 5:
-            act()
-            times.append((time.perf_counter() - started) * 1000)
-            continue
-        with CaptureQueriesContext(connection) as asked:
-            act()
-        statements = [q["sql"] for q in asked.captured_queries]
-        most = max(most, sum(not _is_frame(sql) for sql in statements))
-    times.sort()
-    return {
-        "p50_ms": round(times[len(times) // 2], 1),
-        "p95_ms": round(times[int(len(times) * 0.95)], 1),
-        "queries": most,
-    }
+        for side, (act, before) in enumerate(pair):
+            before()
+            started = time.perf_counter()
+            if number >= 5:
+                act()
+                times[side].append((time.perf_counter() - started) * 1000)
+                continue
+            with CaptureQueriesContext(connection) as asked:
+                act()
+            statements = sum(not _is_frame(query["sql"]) for query in asked.captured_queries)
+            most[side] = max(most[side], statements)
+    return [
+        {
+            "p50_ms": round(sorted(values)[rounds // 2], 1),
+            "p95_ms": round(sorted(values)[int(rounds * 0.95)], 1),
+            "queries": queries,
+        }
+        for values, queries in zip(times, most, strict=True)
+    ]
 
 
 def _is_frame(sql: str) -> bool:
     return sql.split(" ", 1)[0] in ("BEGIN", "SAVEPOINT", "RELEASE", "COMMIT")
 
 
-def measure_project(project: Any, rounds: int) -> dict[str, Any]:
+def requests_of(project: Any) -> dict[str, Request]:
+    """What is asked of a project, by name."""
     from django.test import Client
 
     from annotation.models import Lease
     from annotation.services import labels, leases
 
     people = list(project.members.order_by("pk").select_related("user"))
-    found: dict[str, Any] = {}
+    found: dict[str, Request] = {}
 
     def give_back(member: Any) -> Callable[[], Any]:
         def act() -> None:
@@ -299,7 +310,7 @@ def measure_project(project: Any, rounds: int) -> dict[str, Any]:
         return lambda: leases.serve(user=member.user, project=project).lease or sys.exit(1)
 
     for name, who in (("newcomer", people[11]), ("busiest annotator", people[0])):
-        found[f"next item, {name}"] = timed(claim(who), rounds, give_back(who))
+        found[f"next item, {name}"] = claim(who), give_back(who)
 
     writer, held = people[11], dict[str, str]()
 
@@ -312,7 +323,7 @@ def measure_project(project: Any, rounds: int) -> dict[str, Any]:
         answer = labels.Answer(verdicts, active_ms=9000)
         labels.submit_label(user=writer.user, token=held["token"], answer=answer)
 
-    found["submit"] = timed(submit, rounds, take)
+    found["submit"] = submit, take
     worker, manager = (Client(headers={"host": "127.0.0.1"}) for _who in range(2))
     worker.force_login(people[10].user)
     manager.force_login(project.created_by)
@@ -327,15 +338,15 @@ def measure_project(project: Any, rounds: int) -> dict[str, Any]:
         sent = {"quality": "left", "personalization": "right", "active_ms": 5000, **held}
         assert worker.post(page, sent).status_code == 302
 
-    found["label page"] = timed(look, rounds, give_back(people[10]))
-    found["submit, as a form"] = timed(post, rounds, look)
+    found["label page"] = look, give_back(people[10])
+    found["submit, as a form"] = post, look
     for name in ("", "progress/", "agreement/", "annotators/"):
         address = f"/annotation/{project.pk}/{name}"
 
         def get(address: str = address) -> None:
             assert manager.get(address).status_code == 200
 
-        found[f"project page {name}".strip()] = timed(get, rounds)
+        found[f"project page {name}".strip()] = get, nothing
     return found
 
 
@@ -344,17 +355,20 @@ def run_job(project: Any) -> dict[str, Any]:
     from annotation.services.statistics import compute_statistics
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    times = []
+    times, cpu = [], []
     for _time in range(2):
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         snapshot = compute_statistics(pk=project.pk)
         times.append(time.perf_counter() - started)
+        cpu.append(time.process_time() - worked)
     assert snapshot is not None
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {
         "labels": snapshot.report["labels"],
         "first_s": round(times[0], 1),
         "again_s": round(times[1], 1),
+        "first_cpu_s": round(cpu[0], 1),
+        "again_cpu_s": round(cpu[1], 1),
         "peak_mb": round(after / 1024),
         "peak_before_mb": round(before / 1024),
         "report_kb": round(len(json.dumps(snapshot.report)) / 1024),
@@ -381,13 +395,17 @@ def inner(items: int, small: int, rounds: int) -> dict[str, Any]:
         projects[name] = make_project(name, n, people, versions)
         advance(projects[name])
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+        cursor.execute("VACUUM ANALYZE" if vendor() == "postgresql" else "ANALYZE")
     cache.clear()
     result["job"] = run_job(done)
     print(connection.vendor, result["job"], file=sys.stderr, flush=True)
-    for name, project in projects.items():
+    for project in projects.values():
         run_job(project)
-        result[name] = measure_project(project, rounds)
+    asked = [requests_of(project) for project in projects.values()]
+    result["small"], result["large"] = {}, {}
+    for name in asked[0]:
+        pair = [requests[name] for requests in asked]
+        result["small"][name], result["large"][name] = timed(pair, rounds)
     return result
 
 

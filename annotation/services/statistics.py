@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import timedelta
 from time import monotonic
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from django.core.cache import cache
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
@@ -103,39 +103,48 @@ def write_soft_labels(project: Project, soft: Soft) -> int:
     """Bring the soft labels of an axis up to date; what hardly moved stays. Number written."""
     moved, gone = _changes(project, soft)
     for start in range(0, len(gone), CHUNK):
-        SoftLabel.objects.filter(pk__in=gone[start : start + CHUNK]).delete()
+        SoftLabel.objects.filter(pk__in=gone[start : start + CHUNK].tolist()).delete()
     places = np.flatnonzero(moved)
     for start in range(0, len(places), CHUNK):
-        rows = _rows(soft, places[start : start + CHUNK])
-        SoftLabel.objects.bulk_create(
-            [SoftLabel(item_id=pk, axis=soft.axis, posterior=p) for pk, p in rows],
-            update_conflicts=True,
-            unique_fields=["item", "axis"],
-            update_fields=["posterior", "updated_at"],
-        )
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.executemany(_UPSERT, _rows(soft, places[start : start + CHUNK]))
     return len(places)
 
 
-def _rows(soft: Soft, places: Ints) -> Iterator[tuple[int, dict[str, float]]]:
+# Half the work of the job would be making objects of these rows.
+_UPSERT = """
+INSERT INTO annotation_softlabel (item_id, axis, posterior, updated_at) VALUES (%s, %s, %s, %s)
+ON CONFLICT (item_id, axis)
+DO UPDATE SET posterior = excluded.posterior, updated_at = excluded.updated_at
+"""
+
+
+def _rows(soft: Soft, places: Ints) -> list[tuple[int, str, str, Any]]:
+    now = connection.ops.adapt_datetimefield_value(timezone.now())
     rounded = soft.posterior[places].round(4).tolist()
-    for pk, row in zip(soft.items[places].tolist(), rounded, strict=True):
-        yield pk, dict(zip(soft.classes, row, strict=True))
+    return [
+        (pk, soft.axis, json.dumps(dict(zip(soft.classes, row, strict=True))), now)
+        for pk, row in zip(soft.items[places].tolist(), rounded, strict=True)
+    ]
 
 
-def _changes(project: Project, soft: Soft) -> tuple[Bools, list[int]]:
+def _changes(project: Project, soft: Soft) -> tuple[Bools, Ints]:
     """Which items to write (N,), and the rows of items that have no soft label any more."""
-    moved, gone = np.ones(len(soft.items), dtype=np.bool_), list[int]()
     held = SoftLabel.objects.filter(item__project=project, axis=soft.axis).order_by()
-    for pk, item, posterior in held.values_list("pk", "item_id", "posterior").iterator(CHUNK):
-        at = int(np.searchsorted(soft.items, item))
-        if at == len(soft.items) or soft.items[at] != item:
-            gone.append(pk)
-            continue
-        before = [posterior.get(name, 0.0) for name in soft.classes]
-        moved[at] = len(posterior) != len(before) or bool(
-            np.abs(soft.posterior[at] - before).max() > MOVED
-        )
-    return moved, gone
+    columns = [("pk", "i8"), ("item", "i8"), *((name, "f8") for name in soft.classes)]
+    rows = held.values_list("pk", "item_id", "posterior").iterator(CHUNK)
+    before = np.fromiter(
+        ((pk, item, *(p.get(name, -1.0) for name in soft.classes)) for pk, item, p in rows),
+        dtype=columns,
+    )
+    at = np.minimum(np.searchsorted(soft.items, before["item"]), max(len(soft.items) - 1, 0))
+    known = soft.items[at] == before["item"] if len(soft.items) else np.zeros(len(before), bool)
+    moved = np.ones(len(soft.items), dtype=np.bool_)
+    far = np.zeros(int(known.sum()), dtype=np.bool_)
+    for number, name in enumerate(soft.classes):
+        far |= np.abs(soft.posterior[at[known], number] - before[name][known]) > MOVED
+    moved[at[known]] = far
+    return moved, before["pk"][~known]
 
 
 def refresh_stale() -> int:

@@ -19,6 +19,7 @@ from annotation.models import (
 )
 from annotation.services import items as item_services
 from annotation.services import projects
+from annotation.services.gold import make_gold
 from arena.models import Context, Entry, Vote
 from tests.arena.factories import draft_round, make_world, unsealed_round, vote_all
 from tests.arena.factories import open_round as open_arena_round
@@ -206,6 +207,19 @@ def test_counterfactuals_in_both_directions_are_balanced() -> None:
     assert (length["more"], length["less"]) == (6, 6)
     assert {row["pair"] for row in rows_of(dataset)} >= {"pair1-0"}
     assert dataset.counts["marks"]["synthetic"] == 12
+
+
+def test_rewrites_of_what_is_gold_stay_out() -> None:
+    """They have the question and the answer of the gold item (F2)."""
+    spoilt = make_counterfactuals(2)
+    make_counterfactuals(3)
+    source = spoilt[0].rewrite.source_item
+    make_gold(actor=make_user("gold", Role.ADMIN), item=source, verdicts={"quality": "first"})
+    held = {
+        row.split(":")[1] for row in frozen("counterfactuals").items.values_list("ref", flat=True)
+    }
+    assert len(held) == 6
+    assert not held & {str(item.pk) for item in spoilt}
 
 
 def test_one_direction_alone_is_refused() -> None:

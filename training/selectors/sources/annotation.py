@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from annotation.enums import DecisionSource, ItemKind, ItemState, LeaseState, ReviewState, Verdict
 from annotation.models import GoldItem, Item, ItemText, Lease
@@ -43,8 +43,10 @@ def facts(kind: str, chooser: Chooser) -> Iterator[Fact]:
 
 
 def _items(kind: str, axis: str, chooser: Chooser) -> QuerySet[Item]:
+    # Neither gold, nor a rewrite of what is gold: it has the same question and answer.
+    gold = Q(item=OuterRef("pk")) | Q(item=OuterRef("rewrite__source_item"))
     rows = Item.objects.filter(
-        ~Exists(GoldItem.objects.filter(item=OuterRef("pk"))),
+        ~Exists(GoldItem.objects.filter(gold)),
         **{f"{axis}_decision__isnull": False},
         state=ItemState.DONE,
     ).annotate(

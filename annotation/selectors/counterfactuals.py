@@ -26,6 +26,7 @@ REFUSALS: dict[str, Any] = {
     "no_style": _("the persona's features name no style"),
     "no_opposite": _("no persona of the opposite style in this language"),
     "known": _("made before"),
+    "withdrawn": _("consent withdrawn, text erased"),
     "style": _("the style hardly changed"),
     "rules": _("the rules can do nothing with the text"),
     "content_numbers": _("a number got lost"),

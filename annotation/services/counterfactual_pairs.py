@@ -22,7 +22,7 @@ from annotation.rewriting.styles import OPPOSITE, changed, style_of, tone_of
 from annotation.services.items import Added, ItemDraft, add_items, content_sha256, flags_of
 from annotation.services.rewriters import RewriteError, Rewriter
 from webapp.catalog.enums import Split
-from webapp.catalog.models import PersonaVersion
+from webapp.catalog.models import Persona, PersonaVersion
 from webapp.catalog.texts import style_features
 
 DECIDED = (DecisionSource.UNANIMOUS, DecisionSource.MAJORITY, DecisionSource.ADJUDICATED)
@@ -150,6 +150,7 @@ def check(original: str, rewritten: str, to: str) -> dict[str, Any]:
 
 def keep_pair(job: CounterfactualJob, proposal: Proposal) -> list[Rewrite]:
     """Write both directions in the caller's transaction. Raises RewriteError if one is there."""
+    _hold_consent(proposal)
     pair = secrets.token_hex(16)
     drafts = [
         _draft(job, proposal, pair, version) for version in (proposal.suited, proposal.opposite)
@@ -165,6 +166,15 @@ def keep_pair(job: CounterfactualJob, proposal: Proposal) -> list[Rewrite]:
         _rewrite(job, proposal, pair, one, draft, people if n == 0 else people[::-1])
         for n, (one, draft) in enumerate(zip(added, drafts, strict=True))
     ]
+
+
+def _hold_consent(proposal: Proposal) -> None:
+    """Rewriting takes a while: what was erased meanwhile does not come back (V14)."""
+    people = sorted({proposal.suited.persona_id, proposal.opposite.persona_id})
+    rows = Persona.objects.select_for_update(no_key=True).filter(pk__in=people).order_by("pk")
+    list(rows.values_list("pk", flat=True))
+    if Persona.objects.filter(pk__in=people, withdrawn_at=None).count() < len(people):
+        raise RewriteError("withdrawn")
 
 
 def _draft(

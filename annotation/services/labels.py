@@ -239,7 +239,7 @@ def _check_change(lease: Lease) -> None:
         return
     policies.check_works(lease.member)
     if lease.member.project.state == ProjectState.CLOSED:
-        raise Refused(_("The project is closed: your label stays as it is."), code="closed")
+        raise Refused(_("The project is closed."), code="closed")
 
 
 def _take_place(lease: Lease) -> bool:

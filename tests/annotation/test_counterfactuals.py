@@ -373,6 +373,24 @@ def test_withdrawn_consent_erases_both_directions() -> None:
 # Review
 
 
+def test_consent_withdrawn_while_a_text_is_rewritten_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = rated(1)
+    persona = Persona.objects.get(pseudonym="expert-1")
+
+    def slow(*args: Any) -> Any:
+        found = propose(*args)
+        withdraw_consent(actor=desk.manager, persona=persona)
+        return found
+
+    monkeypatch.setattr(counterfactuals, "propose", slow)
+    job = run(desk)
+    assert job.report["refusals"] == {"withdrawn": 1}
+    assert made(desk) == []
+    assert not ItemText.objects.filter(item__project=desk.project).exists()
+
+
 def test_rejecting_takes_both_directions_out_and_accepting_brings_them_back() -> None:
     desk = rated(4)
     job = run(desk)

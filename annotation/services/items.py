@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.db.models.functions import Greatest
 from django.utils.translation import gettext as _
 
 from annotation import policies
 from annotation.assignment import shuffle_key
 from annotation.enums import ItemFlag, ItemKind, ItemState
-from annotation.models import Item, ItemOrigin, ItemText, Project
+from annotation.models import GoldItem, Item, ItemOrigin, ItemText, Project
 from annotation.services.decisions import settle_item
 from annotation.services.gold import rescore_item
 from annotation.services.projects import locked
@@ -293,7 +293,8 @@ def _check_readable(answer: Answer) -> None:
 def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
     """Give out held or dropped items after all. Number of items.
 
-    Labels that they have count again; the target is the one that the project asks for now.
+    Labels that they have count again; the target is the one that the project asks for now. What
+    was gold is gold again: its answers never leave, so labels on it would be lost.
     """
     policies.check_manage(actor)
     with transaction.atomic():
@@ -305,6 +306,12 @@ def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
         rows.filter(priority=0).update(target=Greatest(base, F("live")))
         rows.filter(priority__gt=0).update(target=Greatest(base, F("target")))
         rows.update(state=ItemState.OPEN)
+        gold = list(
+            rows.filter(Exists(GoldItem.objects.filter(item=OuterRef("pk")))).order_by("pk")
+        )
+        Item.objects.filter(pk__in=[item.pk for item in gold]).update(state=ItemState.GOLD)
+        for item in gold:
+            rescore_item(item)
         _note(actor, "release_items", project, found)
         for pk in rows.filter(done__gt=0).values_list("pk", flat=True):
             settle_item(pk)

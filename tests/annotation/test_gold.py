@@ -86,6 +86,9 @@ def test_dropping_a_gold_item_scores_everybody_again() -> None:
     gone = met.values_list("item", flat=True)[0]
     items.drop_items(actor=desk.manager, project=desk.project, items=[gone])
     assert desk.member(user).gold_seen == 1
+    items.release_items(actor=desk.manager, project=desk.project, items=[gone])
+    assert desk.project.items.get(pk=gone).state == ItemState.GOLD
+    assert desk.member(user).gold_seen == 2
 
 
 def test_verdicts_are_checked() -> None:

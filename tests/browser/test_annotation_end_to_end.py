@@ -156,6 +156,7 @@ def test_from_a_file_of_pairs_to_a_training_step(
     for n in (1, 2, 3):
         make_user(f"ann-{n}", Role.ANNOTATOR)
     manager = log_in(new_context(), "mara")
+    manager.set_default_timeout(90_000)  # jobs run within the request here, TRL's check among them
     project = make_project(manager, judged_pairs(tmp_path))
     for name, contrary in (("ann-1", False), ("ann-2", True)):
         page = log_in(new_context(), name)

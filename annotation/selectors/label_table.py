@@ -51,18 +51,26 @@ def read_labels(project: Project) -> LabelTable:
     items.sort(order="pk")
     rows = np.fromiter(_labels(project), dtype=_LABEL)
     rows = rows[np.isin(rows["item"], items["pk"])]
+    rows = rows[np.lexsort((rows["repeat"], rows["member"], rows["item"]))]  # always the same
+    items["stratum"] = _sorted_numbers(strata)[items["stratum"]]
     items = items[np.isin(items["pk"], rows["item"])]
     members = np.unique(rows["member"])
     once = ~rows["repeat"]
     return LabelTable(
         axes=tuple(project.axes),
         allowed=_allowed(project, rows),
-        strata=tuple(strata),
+        strata=tuple(sorted(strata)),
         members=members.tolist(),
         items=_item_arrays(project, items),
         first_time=_label_arrays(project, rows[once], items["pk"], members),
         repeats=_label_arrays(project, rows[~once], items["pk"], members),
     )
+
+
+def _sorted_numbers(strata: dict[str, int]) -> Ints:
+    """The number of each stratum in the order of their names."""
+    names = sorted(strata)
+    return np.array([names.index(name) for name in strata] or [0], dtype=np.int64)
 
 
 def _items(project: Project, strata: dict[str, int]) -> Iterator[tuple[Any, ...]]:

@@ -51,10 +51,11 @@ def disputes(request: HttpRequest, pk: int) -> HttpResponse:
     """Disputed items, the least agreement first. No label stands here: the choice is blind."""
     project = access_review(request.user, pk)
     show = request.GET.get("show", "")
-    queue = select.disputed_queue(
-        project, request.user, show=show, free_only=False, limit=PAGE_SIZE
-    )
     manages = policies.may_manage(request.user)
+    # Who labels, too, learns nothing about what others said of her own items (V8).
+    queue = select.disputed_queue(
+        project, request.user, show=show, free_only=not manages, limit=PAGE_SIZE
+    )
     context = {
         "project": project,
         "tab": "disputes",

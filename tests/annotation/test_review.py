@@ -381,3 +381,13 @@ def test_the_inbox_needs_few_statements(admin: Client, django_assert_max_num_que
     for name, args in (("appeals", []), ("problems", []), ("appeal", [row.pk])):
         with django_assert_max_num_queries(12):
             assert admin.get(url(desk, name, *args)).status_code == 200
+
+
+def test_who_labels_and_decides_meets_nothing_of_her_own_items_in_the_queue(client: Client) -> None:
+    """How far the labels of an item agree would tell her what others said of it (V8)."""
+    desk = disputed_desk(n_items=2)
+    desk.project.members.filter(user=desk.people[0]).update(adjudicates=True)
+    client.force_login(desk.people[0])
+    assert client.get(url(desk, "disputes")).context["queue"] == []
+    client.force_login(desk.manager)
+    assert len(client.get(url(desk, "disputes")).context["queue"]) == 2

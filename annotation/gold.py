@@ -13,10 +13,16 @@ def lower_bound(right: int, seen: int, level: float = LEVEL) -> float:
 
 
 def interval(right: float, seen: float, level: float = 0.95) -> tuple[float, float]:
-    """The central interval of the same posterior."""
+    """The central interval of the same posterior; with none or all right it reaches the end.
+
+    So that it holds the share seen (Brown, Cai and DasGupta 2001, "Interval estimation for a
+    binomial proportion").
+    """
     tail = (1 - level) / 2
     a, b = 1 + right, 1 + seen - right
-    return float(betaincinv(a, b, tail)), float(betaincinv(a, b, 1 - tail))
+    low = float(betaincinv(a, b, tail)) if right > 0 else 0.0
+    high = float(betaincinv(a, b, 1 - tail)) if right < seen else 1.0
+    return low, high
 
 
 def falls_short(right: int, seen: int, floor: float, minimum: int) -> bool:

@@ -35,7 +35,12 @@ Read the summary of the person, the question and **both answers to the end**.
 
 Choose *equal* where you cannot tell after reading both, *both bad* where you would give neither.
 """
-WHY = "The person asks for {wanted}; this answer is the one that gives it."
+WHY = {
+    ("en", True): "The person asks for detail; this answer is the one that gives it.",
+    ("en", False): "The person asks for brevity; this answer is the one that gives it.",
+    ("zh", True): "这个人想要细节；这个回答给出了细节。",
+    ("zh", False): "这个人想要简短；这个回答做到了简短。",
+}
 
 
 def load(*, on_label: Callable[[], object] = lambda: None) -> bool:
@@ -112,7 +117,7 @@ def _make_gold(manager: User, project: Project) -> None:
         project.items.filter(
             state=ItemState.OPEN, persona_version__persona__features__detail__in=["low", "high"]
         )
-        .select_related("body", "persona_version__persona")
+        .select_related("body", "prompt", "persona_version__persona")
         .order_by("shuffle_key")[: ONBOARDING + HIDDEN - known]
     )
     for n, item in enumerate(rows, start=known):
@@ -120,7 +125,7 @@ def _make_gold(manager: User, project: Project) -> None:
             actor=manager,
             item=item,
             verdicts={Axis.PERSONALIZATION: _planted(item)},
-            explanation=WHY.format(wanted=_wanted(item)),
+            explanation=_why(item),
             onboarding=n < ONBOARDING,
             reason="Demonstration",
         )
@@ -136,5 +141,6 @@ def _planted(item: Item) -> str:
     return planted_truth(Axis.PERSONALIZATION, _features(item), body.first, body.second, key)
 
 
-def _wanted(item: Item) -> str:
-    return "detail" if _features(item).get("detail") == "high" else "brevity"
+def _why(item: Item) -> str:
+    language = "zh" if item.prompt.language.startswith("zh") else "en"
+    return WHY[language, _features(item).get("detail") == "high"]

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation import policies
+from annotation.assignment import draw
 from annotation.enums import Axis, ItemState, LeaseState, MemberState, Verdict
 from annotation.gold import falls_short
 from annotation.models import GoldItem, Item, Lease, Member, Project
@@ -18,6 +19,7 @@ from webapp.core.errors import InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
 
 EXPLANATION_LIMIT = 2000
+GATE_DELAY = 4  # a pause by the gate comes about so many submissions later
 
 
 @retry_deadlocks
@@ -143,20 +145,39 @@ def rescore_item(item: Item) -> None:
         score_member(member)
 
 
-def score_member(member: Member) -> None:
-    """Count a member's hidden gold labels and those that agree; pause her where too few do."""
+def score_member(member: Member) -> Member:
+    """Count a member's hidden gold labels and those that agree; note whether they are too few.
+
+    She is not paused here: `pause_if_due` does that later, so that the moment does not tell which
+    of her items was gold. Returns her row as it is now.
+    """
     row = Member.objects.select_for_update(no_key=True).get(pk=member.pk)
     account = accounts_of(row)
     row.gold_right, row.gold_seen = account.right, account.seen
     columns = ["gold_right", "gold_seen"]
     project = member.project
-    if row.state == MemberState.WORKING and falls_short(
-        account.gate_right, account.gate_seen, project.gold_floor / 100, project.gold_minimum
-    ):
-        row.state = MemberState.PAUSED
-        row.paused_reason = f"{BY_GATE} {account.gate_right} of {account.gate_seen}"
-        columns += ["state", "paused_reason"]
-        audit.record(
-            actor=None, action="member_paused", obj=row, right=account.right, seen=account.seen
+    if row.state == MemberState.WORKING:
+        short = falls_short(
+            account.gate_right, account.gate_seen, project.gold_floor / 100, project.gold_minimum
         )
+        found = f"{account.gate_right} of {account.gate_seen}"
+        row.paused_reason = f"{BY_GATE} {found}" if short else ""
+        columns.append("paused_reason")
     row.save(update_fields=columns)
+    return row
+
+
+def pause_if_due(member: Member, seed: str, position: int) -> None:
+    """Pause a member whose account falls short, at one of her next submissions, drawn by lot."""
+    waiting = member.state == MemberState.WORKING and member.paused_reason.startswith(BY_GATE)
+    if not waiting or draw(seed, "gate", member.pk, position) % GATE_DELAY:
+        return
+    rows = Member.objects.filter(pk=member.pk, state=MemberState.WORKING)
+    if rows.update(state=MemberState.PAUSED):
+        audit.record(
+            actor=None,
+            action="member_paused",
+            obj=member,
+            right=member.gold_right,
+            seen=member.gold_seen,
+        )

@@ -24,7 +24,7 @@ from annotation.enums import (
 from annotation.models import Item, Label, Lease, Project
 from annotation.selectors.tasks import as_canonical, as_shown
 from annotation.services.decisions import settle_locked
-from annotation.services.gold import score_member
+from annotation.services.gold import pause_if_due, score_member
 from annotation.services.leases import count_live, expiry, locked_lease
 from annotation.services.webhooks import announce
 from webapp.core.errors import InvalidInput, Refused
@@ -123,10 +123,12 @@ def _announce(event: str, lease: Lease, label: Label, **more: Any) -> None:
 
 def _after(lease: Lease) -> None:
     """What a new or withdrawn label changes: the item's outcome, or the account of gold."""
+    member = lease.member
     if lease.item.state == ItemState.GOLD:
-        score_member(lease.member)
+        member = score_member(member)
     elif lease.counted and not _still_waits(lease.item):
         settle_locked(lease.item, lease.decision_n)  # type: ignore[attr-defined]
+    pause_if_due(member, lease.member.project.seed, lease.position)
 
 
 def _still_waits(item: Item) -> bool:

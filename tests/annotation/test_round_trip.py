@@ -23,6 +23,15 @@ NASTY = '=cmd|"x",\r\n\t+1 👩🏽‍💻 \u2028 <b>&amp; \\n end'
 SETTINGS = {"base_overlap": 2, "max_overlap": 2, "axes": ["quality", "personalization"]}
 
 
+ODD: list[tuple[Any, str]] = [  # prompt, first answer
+    (f"'{NASTY}", "'=x"),
+    ([{"role": "system", "content": "s"}, {"role": "user", "content": "[1]"}], "'"),
+    ("[not, a, list]", ""),
+    ("the same twice", f"@{NASTY}"),
+    ("gold", "g"),
+]
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
     settings.MEDIA_ROOT = tmp_path / "media"
@@ -46,15 +55,7 @@ def busy_desk() -> Desk:
             synthetic=True,
             source=f"made:{n} {NASTY}",
         )
-        for n, (messages, first) in enumerate(
-            (
-                (f"'{NASTY}", "'=x"),
-                ([{"role": "system", "content": "s"}, {"role": "user", "content": "[1]"}], "'"),
-                ("[not, a, list]", ""),
-                ("the same twice", f"@{NASTY}"),
-                ("gold", "g"),
-            )
-        )
+        for n, (messages, first) in enumerate(ODD)
     ]
     added = add_items(project=desk.project, drafts=drafts)
     make_gold(

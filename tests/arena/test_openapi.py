@@ -59,7 +59,8 @@ def test_no_request_breaks_the_api_or_its_description(role: str) -> None:
     known = st.sampled_from([done.pk, running.pk, world.contestants[0].pk, None])
     sent = headers(role)
     schema = schemathesis.openapi.from_wsgi("/api/schema/", application)
-    results: Any = schema.include(path_regex="^/api/v1/(rounds|contestants|voting)/").get_all_operations()
+    ours = schema.include(path_regex="^/api/v1/(rounds|contestants|voting)/")
+    results: Any = ours.get_all_operations()
     found = [result.ok() for result in results]
     assert len(found) == 13
     for operation in found:

@@ -18,7 +18,7 @@ from tests.arena.factories import (
     screened_round,
     unsealed_round,
 )
-from tests.arena.test_races import at_once
+from tests.threads import at_once
 from webapp.catalog.models import AnswerText, Contestant
 
 pytestmark = pytest.mark.django_db

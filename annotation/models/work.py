@@ -21,7 +21,9 @@ class Lease(models.Model):
     """
 
     item = models.ForeignKey(Item, on_delete=models.PROTECT, related_name="leases")
-    member = models.ForeignKey(Member, on_delete=models.PROTECT, related_name="leases")
+    member = models.ForeignKey(
+        Member, on_delete=models.PROTECT, related_name="leases", db_index=False
+    )  # `lease_of_member` serves it; see migration 0006
     repeat = models.PositiveSmallIntegerField(default=0)
     state = models.CharField(max_length=12, choices=LeaseState.choices, default=LeaseState.RESERVED)
     counted = models.BooleanField(default=False)

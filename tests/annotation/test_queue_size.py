@@ -7,7 +7,7 @@ from django.db import connection
 
 from annotation.enums import ItemState
 from annotation.models import Item, Lease
-from annotation.services import claims
+from annotation.services import claims, leases
 from tests.annotation.factories import Desk, add_pairs, label_all, label_once, make_desk
 
 pytestmark = pytest.mark.django_db
@@ -70,6 +70,15 @@ def test_plain_items_come_before_raised_ones_that_lie_far_back(
     assert served is not None
     assert served.lease.item.priority == 0
     assert label_once(desk, desk.people[0]) is None
+
+
+def test_what_somebody_holds_is_found_by_its_state_not_among_all_she_ever_had() -> None:
+    desk = make_desk(people=1, n_items=1)
+    held = Lease.objects.filter(member=desk.member(desk.people[0]), state__in=leases.HELD)
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+    assert "lease_of_member" in held.explain()
 
 
 @pytest.mark.postgres

@@ -4,7 +4,7 @@ The signature covers the time and the exact bytes of the body:
 
     Palate-Signature: t=1764420000,v1=<hex of HMAC-SHA256(secret, "1764420000." + body)>
 
-A receiver computes the same and refuses what is older than TOLERANCE_S (docs/webhooks.md).
+A receiver computes the same and refuses what is older than TOLERANCE_S (docs/annotation-api.md).
 """
 
 from __future__ import annotations

@@ -273,7 +273,7 @@ class ImportOptionsSerializer(serializers.Serializer[Any]):
 
 
 class ExportRequestSerializer(serializers.Serializer[Any]):
-    """`options` are those of the page (docs/annotation-exports.md); the key makes it one export."""
+    """`options` are those of the page; the key makes it one export."""
 
     options = serializers.DictField(required=False)
     key = serializers.CharField(max_length=48, required=False)

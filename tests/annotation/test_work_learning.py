@@ -277,7 +277,9 @@ def test_consistency_and_pace_are_told_once_there_is_enough() -> None:
     repeats = Lease.objects.filter(repeat=1, state="submitted").count()
     assert repeats >= 10
     signals = client.get(url(desk, "history")).context["signals"]
-    assert (signals.consistency.k, signals.consistency.n) == (repeats, repeats)
+    # The pair that was sent by side, not by content, may be among those that came again.
+    assert signals.consistency.n == repeats
+    assert signals.consistency.k in (repeats - 1, repeats)
     assert signals.left.n >= 90
     assert signals.pace.change == ""
     page = client.get(url(desk, "history")).content.decode()

@@ -59,8 +59,9 @@ def make_gold(
             created_by=actor,
         )
         Item.objects.filter(pk=row.pk).update(state=ItemState.GOLD)
-        audit.record(actor=actor, action="make_gold", obj=row, n=gold.n, reason=reason)
         rescore_item(row)
+        # Last: the log has one head, and who holds it must not wait for a member.
+        audit.record(actor=actor, action="make_gold", obj=row, n=gold.n, reason=reason)
     return gold
 
 
@@ -84,8 +85,8 @@ def retire_gold(*, actor: Any, item: Item, reason: str) -> None:
             reason=reason[:300],
             created_by=actor,
         )
-        audit.record(actor=actor, action="retire_gold", obj=row, reason=reason)
         rescore_item(row)
+        audit.record(actor=actor, action="retire_gold", obj=row, reason=reason)
 
 
 def _locked_item(item: Item) -> Item:

@@ -43,7 +43,7 @@ def no_deadlocks(
     """Everybody locks in the same order: the net of `retry_deadlocks` has nothing to catch."""
     yield
     if "become_gold" in request.node.name:
-        return  # who submits between the lock of the members and that of the item is locked after it
+        return  # who submits between the locks of members and item is locked after the item
     caught = [record for record in caplog.get_records("call") if "deadlock" in record.message]
     assert bool(caught) == ("deadlock" in request.node.name)
 

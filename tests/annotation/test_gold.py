@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from annotation.enums import ItemState
-from annotation.models import GoldItem, Lease
+from annotation.models import GoldItem, Lease, Member
 from annotation.selectors.gold import gold_proposals, gold_rows
 from annotation.services import gold as gold_services
 from annotation.services import items, leases
 from annotation.services.gold import make_gold, make_gold_from_decisions, retire_gold
-from annotation.services.projects import add_members
 from tests.annotation.factories import Desk, label_all, label_once, make_desk, submit, working
 from tests.annotation.review import appeal
-from tests.conftest import make_user
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
 from webapp.core.errors import Forbidden, InvalidInput, Refused
@@ -210,27 +210,32 @@ def test_gold_is_for_administrators(client: Client, chen: User, alice: User, nam
     assert client.post(url(desk, name, 99_999)).status_code == 404
 
 
-def test_the_moment_of_a_pause_does_not_tell_which_item_was_gold(
+def test_a_gold_label_alone_never_decides_the_moment_of_the_pause(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It comes some submissions later, after gold and ordinary items alike."""
-    monkeypatch.setattr(gold_services, "GATE_DELAY", 4)
-    after = set()
-    for n in range(16):
-        desk = make_desk(
-            people=0,
-            n_items=34,
-            name=f"Project {n}",
-            settings={"gold_percent": 40, "gold_minimum": 3, "gold_floor": 50},
+    """It is noted at once, and she is paused at a later submission that the lot falls on."""
+    monkeypatch.setattr(gold_services, "GATE_DELAY", 10**15)  # the lot falls on none
+    desk = make_desk(
+        people=1, n_items=12, settings={"gold_percent": 50, "gold_minimum": 3, "gold_floor": 50}
+    )
+    user = desk.people[0]
+    working(desk)
+    for item in desk.items():
+        make_gold(actor=desk.manager, item=item, verdicts={"quality": "second"})
+        lease = Lease.objects.create(
+            item=item,
+            member=desk.member(user),
+            first_left=True,
+            state="shown",
+            shown_at=timezone.now(),
+            expires_at=timezone.now() + timedelta(hours=1),
         )
-        user = make_user(f"careless-{n}", Role.ANNOTATOR)
-        add_members(actor=desk.manager, project=desk.project, users=[user])
-        working(desk)
-        for item in desk.items()[:12]:
-            make_gold(actor=desk.manager, item=item, verdicts={"quality": "second"})
-        while desk.member(user).state == "working":
-            done = label_once(desk, user)
-            assert done is not None
-        after.add(done.lease.item.state == ItemState.GOLD)
-        assert desk.member(user).gold_seen >= 3
-    assert after == {True, False}
+        submit(user, lease, "first")
+    member = desk.member(user)
+    assert (member.state, member.paused_reason) == ("working", "gold: 0 of 12")
+    monkeypatch.setattr(gold_services, "GATE_DELAY", 4)
+    due = 0
+    for position in range(100):
+        gold_services.pause_if_due(member, "ab" * 32, position)
+        due += Member.objects.filter(pk=member.pk, state="paused").update(state="working")
+    assert 5 < due < 50

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from django.core.cache import cache
 from django.db import OperationalError, connection
@@ -15,6 +16,12 @@ from django.test import TransactionTestCase
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
 from webapp.accounts.services import create_user
+
+# The same examples every time, so that what passed passes again. To look for new ones:
+# HYPOTHESIS_PROFILE=search
+hypothesis.settings.register_profile("steady", derandomize=True)
+hypothesis.settings.register_profile("search", derandomize=False)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 PASSWORD = "a-long-enough-passphrase"
 SERVERS = ("DATABASE_URL", "REDIS_URL")

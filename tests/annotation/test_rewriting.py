@@ -111,7 +111,7 @@ def test_no_text_breaks_the_rules_and_they_repeat(text: str, to: str) -> None:
 PIECES = st.sampled_from(
     [
         "Take 3 eggs.", "Ask Maria about `x = 1`.", "Open the NetworkManager, because it is there.",
-        "- first part", "2. second part (which is longer than the first one)", "## A heading",
+        "- first part", "* second part (which is longer than the first one)", "## A heading",
         "\n```\nlet x = 5\n```\n", "打开第 2 个文件。", "《红楼梦》有 120 回，因为很长。",
         "It costs 4.50 now!",
         "Sure!", "希望对你有帮助！", "See https://example.org/x.", "He said “keep it”.",

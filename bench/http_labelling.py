@@ -17,14 +17,11 @@ import asyncio
 import json
 import os
 import sys
-import time
 from typing import Any
-
-import httpx
 
 from bench.annotators import Annotator
 from bench.site import DATABASE_URL, Site
-from bench.voters import Record, timings
+from bench.voters import Record, everybody, show_requests, timings
 
 REDIS_URL = "redis://127.0.0.1:6379/9"
 DOUBLE_CLICKS = 0.03
@@ -39,7 +36,19 @@ def measure(name: str, site: Site, people: int, labels: int, think: float) -> di
     world = site.ask_desk("make", "--people", str(people), "--items", str(labels))
     site.start("web")
     record = Record()
-    seconds = asyncio.run(everybody(site, record, world, labels // people, think))
+    seconds = asyncio.run(
+        everybody(
+            Annotator,
+            site.address,
+            record,
+            world["project"],
+            world["people"],
+            world["password"],
+            amount=labels // people,
+            double_clicks=DOUBLE_CLICKS,
+            think=think,
+        )
+    )
     truth = compare(site, record, world)
     requests = sum(len(values) for values in record.seconds.values())
     return {
@@ -68,32 +77,6 @@ def compare(site: Site, record: Record, world: dict[str, Any]) -> dict[str, Any]
     }
 
 
-async def everybody(
-    site: Site, record: Record, world: dict[str, Any], labels: int, think: float
-) -> float:
-    """All annotators at once. Seconds from the first page to the last label, logins aside."""
-    limits = httpx.Limits(max_connections=2, max_keepalive_connections=2)
-    clients = [
-        httpx.AsyncClient(base_url=site.address, timeout=60, limits=limits)
-        for _name in world["people"]
-    ]
-    people = [
-        Annotator(
-            client, record, world["project"], n, world["password"], DOUBLE_CLICKS, think=think
-        )
-        for client, n in zip(clients, world["people"], strict=True)
-    ]
-    for person in people:
-        await person.log_in()
-    started = time.perf_counter()
-    results = await asyncio.gather(*(p.work(labels) for p in people), return_exceptions=True)
-    seconds = time.perf_counter() - started
-    record.errors += [repr(result) for result in results if isinstance(result, BaseException)]
-    for client in clients:
-        await client.aclose()
-    return seconds
-
-
 def show(result: dict[str, Any]) -> None:
     print(
         f"\n{result['run']}: {result['people']} annotators, {result['labels']:,} labels in "
@@ -102,10 +85,7 @@ def show(result: dict[str, Any]) -> None:
         f"{result['gold']} on gold, {result['repeats']} repeats, load {result['load']}"
     )
     print("  " + ", ".join(f"{name} {result[name]}" for name in BAD))
-    print(f"  {'request':<16}{'n':>7}{'/s':>8}{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}")
-    for kind, row in result["requests"].items():
-        figures = f"{row['p50_ms']:>9}{row['p95_ms']:>9}{row['p99_ms']:>9}"
-        print(f"  {kind:<16}{row['n']:>7}{row['per_s']:>8}{figures}")
+    show_requests(result["requests"])
 
 
 def main() -> int:

@@ -15,13 +15,10 @@ import argparse
 import asyncio
 import json
 import sys
-import time
 from typing import Any
 
-import httpx
-
 from bench.site import DATABASE_URL, Site
-from bench.voters import Rater, Record, timings
+from bench.voters import Rater, Record, everybody, show_requests, timings
 
 DOUBLE_CLICKS = 0.03
 BAD = ("lost", "double", "told_twice", "pair_twice", "not_told", "live_differs", "locked", "errors")
@@ -32,7 +29,19 @@ def measure(name: str, site: Site, raters: int, votes: int, think: float) -> dic
     world = site.ask("round", "--raters", str(raters), "--votes", str(votes + votes // 10 + raters))
     site.start("web")
     record = Record()
-    seconds = asyncio.run(everybody(site, record, world, votes // raters, think))
+    seconds = asyncio.run(
+        everybody(
+            Rater,
+            site.address,
+            record,
+            world["round"],
+            world["raters"],
+            world["password"],
+            amount=votes // raters,
+            double_clicks=DOUBLE_CLICKS,
+            think=think,
+        )
+    )
     file = site.home / "receipts.txt"
     file.write_text("\n".join(record.receipts))
     truth = site.ask("check", str(world["round"]), str(file))
@@ -52,30 +61,6 @@ def measure(name: str, site: Site, raters: int, votes: int, think: float) -> dic
     }
 
 
-async def everybody(
-    site: Site, record: Record, world: dict[str, Any], votes: int, think: float
-) -> float:
-    """All raters at once. Seconds from the first vote page to the last vote, logins aside."""
-    limits = httpx.Limits(max_connections=2, max_keepalive_connections=2)
-    clients = [
-        httpx.AsyncClient(base_url=site.address, timeout=60, limits=limits)
-        for _rater in world["raters"]
-    ]
-    people = [
-        Rater(client, record, world["round"], name, world["password"], DOUBLE_CLICKS, think=think)
-        for client, name in zip(clients, world["raters"], strict=True)
-    ]
-    for person in people:
-        await person.log_in()
-    started = time.perf_counter()
-    results = await asyncio.gather(*(p.work(votes) for p in people), return_exceptions=True)
-    seconds = time.perf_counter() - started
-    record.errors += [repr(result) for result in results if isinstance(result, BaseException)]
-    for client in clients:
-        await client.aclose()
-    return seconds
-
-
 def show(result: dict[str, Any]) -> None:
     print(
         f"\n{result['run']}: {result['raters']} raters, {result['votes']:,} votes in "
@@ -83,10 +68,7 @@ def show(result: dict[str, Any]) -> None:
         f"{result['requests_per_s']} requests/s, {result['double_clicks']} double clicks"
     )
     print("  " + ", ".join(f"{name} {result[name]}" for name in BAD))
-    print(f"  {'request':<16}{'n':>7}{'/s':>8}{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}")
-    for kind, row in result["requests"].items():
-        figures = f"{row['p50_ms']:>9}{row['p95_ms']:>9}{row['p99_ms']:>9}"
-        print(f"  {kind:<16}{row['n']:>7}{row['per_s']:>8}{figures}")
+    show_requests(result["requests"])
 
 
 def main() -> int:

@@ -129,3 +129,41 @@ def timings(record: Record, seconds: float) -> dict[str, dict[str, float]]:
         }
         for kind, values in record.seconds.items()
     }
+
+
+async def everybody(
+    kind: type[Rater],
+    address: str,
+    record: Record,
+    place: int,
+    names: list[str],
+    password: str,
+    *,
+    amount: int,
+    double_clicks: float,
+    think: float,
+) -> float:
+    """All of them at once until `amount` is given. Seconds from the first page on, logins aside."""
+    limits = httpx.Limits(max_connections=2, max_keepalive_connections=2)
+    clients = [httpx.AsyncClient(base_url=address, timeout=60, limits=limits) for _name in names]
+    people = [
+        kind(client, record, place, name, password, double_clicks, think=think)
+        for client, name in zip(clients, names, strict=True)
+    ]
+    for person in people:
+        await person.log_in()
+    started = time.perf_counter()
+    results = await asyncio.gather(*(p.work(amount) for p in people), return_exceptions=True)
+    seconds = time.perf_counter() - started
+    record.errors += [repr(result) for result in results if isinstance(result, BaseException)]
+    for client in clients:
+        await client.aclose()
+    return seconds
+
+
+def show_requests(requests: dict[str, dict[str, float]]) -> None:
+    """A line for each kind of request."""
+    print(f"  {'request':<16}{'n':>7}{'/s':>8}{'p50 ms':>9}{'p95 ms':>9}{'p99 ms':>9}")
+    for kind, row in requests.items():
+        figures = f"{row['p50_ms']:>9}{row['p95_ms']:>9}{row['p99_ms']:>9}"
+        print(f"  {kind:<16}{row['n']:>7}{row['per_s']:>8}{figures}")

@@ -1,4 +1,4 @@
-"""Kinds, states and splits of datasets, with the legal moves as data."""
+"""Kinds, states and splits of datasets, kinds and states of runs, with the legal moves as data."""
 
 from __future__ import annotations
 
@@ -56,3 +56,52 @@ class Of(models.TextChoices):
 
     PROMPT = "prompt", _("prompt")
     PERSONA = "persona", _("persona")
+
+
+class RunKind(models.TextChoices):
+    """What a run does; the names are those of the engine."""
+
+    SFT = "sft", _("supervised fine-tuning")
+    REWARD_MODEL = "reward_model", _("reward model")
+    GRPO = "grpo", _("GRPO")
+    EVALUATE = "evaluate", _("evaluation")
+
+
+class RunState(models.TextChoices):
+    QUEUED = "queued", _("queued")
+    STARTING = "starting", _("starting")
+    RUNNING = "running", _("running")
+    STOPPING = "stopping", _("stopping")
+    SUCCEEDED = "succeeded", _("succeeded")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+# A failed or cancelled run may be resumed: it goes back into the queue.
+RUN_TRANSITIONS: dict[str, frozenset[str]] = {
+    RunState.QUEUED: frozenset({RunState.STARTING, RunState.CANCELLED}),
+    RunState.STARTING: frozenset(
+        {RunState.RUNNING, RunState.STOPPING, RunState.FAILED, RunState.QUEUED}
+    ),
+    RunState.RUNNING: frozenset({RunState.STOPPING, RunState.SUCCEEDED, RunState.FAILED}),
+    RunState.STOPPING: frozenset({RunState.CANCELLED, RunState.SUCCEEDED, RunState.FAILED}),
+    RunState.SUCCEEDED: frozenset(),
+    RunState.FAILED: frozenset({RunState.QUEUED}),
+    RunState.CANCELLED: frozenset({RunState.QUEUED}),
+}
+ON_DEVICE = (RunState.STARTING, RunState.RUNNING, RunState.STOPPING)
+ENDED = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
+
+
+class Role(models.TextChoices):
+    """What an input of a run is for: rows of a dataset, or what another run made."""
+
+    TRAIN = "train", _("training rows")
+    HELDOUT = "heldout", _("held-out rows")
+    GATE = "gate", _("pairs of the reward-model gate")
+    PROBES = "probes", _("probes by kind of defect")
+    SWAPS = "swaps", _("swaps of personas")
+    LABELLED = "labelled", _("answers of known worth")
+    BASE = "base", _("base model")
+    QUALITY = "quality", _("reward model for quality")
+    PERSONALIZATION = "personalization", _("reward model for personalization")

@@ -1,9 +1,8 @@
-"""What a model is asked when it rewrites an answer, and what counts as its reply. Pure."""
+"""What a model is asked when it rewrites an answer. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from annotation.rewriting.parts import is_chinese
 from annotation.rewriting.styles import CASUAL, CONCISE, FORMAL, STEPWISE
@@ -37,15 +36,6 @@ STYLE = {
         "zh": "风格：轻松随意，像朋友之间聊天，用“你”称呼。",
     },
 }
-REPLY_LIMIT = 100_000
-
-
-class BadReplyError(Exception):
-    """A reply that is no rewritten answer; `code` says why."""
-
-    def __init__(self, code: str) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 def messages(turns: Sequence[Mapping[str, str]], text: str, to: str) -> list[Message]:
@@ -59,24 +49,3 @@ def messages(turns: Sequence[Mapping[str, str]], text: str, to: str) -> list[Mes
             "content": f"<question>\n{asked}\n</question>\n\n<answer>\n{text}\n</answer>",
         },
     ]
-
-
-def reply(body: Any) -> str:
-    """The text of a chat completion. Raises BadReplyError; an empty answer is never one."""
-    try:
-        choice = body["choices"][0]
-        said = choice["message"]["content"]
-    except (KeyError, IndexError, TypeError):
-        raise BadReplyError("shape") from None
-    if not isinstance(said, str):
-        raise BadReplyError("shape")
-    if choice.get("finish_reason") == "length":
-        raise BadReplyError("cut")
-    if choice.get("finish_reason") == "content_filter":
-        raise BadReplyError("filtered")
-    said = said.strip()
-    if not said:
-        raise BadReplyError("blank")
-    if len(said) > REPLY_LIMIT or "\x00" in said or said != said.encode("utf-8", "ignore").decode():
-        raise BadReplyError("unstorable")
-    return said

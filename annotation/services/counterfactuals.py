@@ -7,7 +7,6 @@ outside of transactions.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,11 +30,11 @@ from annotation.services.counterfactual_pairs import (
     sources,
 )
 from annotation.services.items import add_flag, remove_flag
-from annotation.services.rewriters import KEY_NAME, RewriteError, completions_url, rewriter_of
+from annotation.services.rewriters import RewriteError, rewriter_of
 from webapp.core import audit
+from webapp.core.chat import checked_endpoint
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.jobs import enqueue
-from webapp.core.outbound import OutboundError, check_url
 
 STALE = timedelta(seconds=150)  # longer than a call to an endpoint may take
 TURN_S = 3000.0  # after so long the job hands over to a new task
@@ -74,24 +73,9 @@ def _whole(value: Any, field: str, low: int, high: int) -> int:
 
 def _endpoint(options: Mapping[str, Any]) -> dict[str, str]:
     """Address, model and the name of the variable that holds the key."""
-    url, model = str(options.get("url") or ""), str(options.get("model") or "").strip()
-    key = str(options.get("key") or "").strip()
-    try:
-        check_url(completions_url(url))
-    except OutboundError as error:
-        raise InvalidInput(str(error), field="url", code=error.code) from None
-    if not model or len(model) > 200:
-        raise InvalidInput(_("Name the model that the endpoint shall use."), field="model")
-    if key and not KEY_NAME.fullmatch(key):
-        raise InvalidInput(
-            _("The name of a variable that begins with PALATE_KEY_, not the key itself."),
-            field="key",
-        )
-    if key and not os.environ.get(key):
-        raise InvalidInput(
-            _("The server has no variable of this name. Whoever runs it can set it."), field="key"
-        )
-    return {"url": completions_url(url), "model": model, "key": key}
+    asked = (str(options.get(name) or "") for name in ("url", "model", "key"))
+    endpoint = checked_endpoint(*asked)
+    return {"url": endpoint.url, "model": endpoint.model, "key": endpoint.key}
 
 
 def start_job(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from django.conf import settings
+
+from webapp.core.holding import alive as alive
 
 
 def folder(pk: int) -> Path:
@@ -38,20 +37,3 @@ def publish(work: Path, made: Path, pk: int, name: str) -> tuple[Path, int, str]
 
 def discard(pk: int) -> None:
     shutil.rmtree(folder(pk), ignore_errors=True)
-
-
-@contextmanager
-def alive(name: str) -> Iterator[bool]:
-    """Hold the lock file of a run or job; False where a living process of this machine holds it.
-
-    The system lets go of it when a process dies, however it dies.
-    """
-    locks = Path(settings.MEDIA_ROOT) / "locks"
-    locks.mkdir(parents=True, exist_ok=True)
-    with (locks / name).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-        else:
-            yield True

@@ -16,7 +16,7 @@ from annotation.enums import JobState
 from annotation.models import CounterfactualJob
 from annotation.rewriting.rules import rewrite
 from annotation.rewriting.styles import STEPWISE
-from annotation.services import counterfactuals, rewriters
+from annotation.services import counterfactuals
 from tests.annotation.factories import Desk
 from tests.annotation.test_counterfactuals import made, rated
 from webapp.core.models import Event
@@ -186,9 +186,3 @@ def test_without_a_key_nothing_is_sent(server: Server, waited: list[float]) -> N
     server.answers = [(200, {}, good)]
     run(desk, server, key="")
     assert "Authorization" not in server.sent[0]
-
-
-def test_only_variables_of_ours_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SECRET_KEY", "PALATE_KEY", "palate_key_x", "XPALATE_KEY_A", "PALATE_KEY_A B"):
-        assert not rewriters.KEY_NAME.fullmatch(name)
-    assert rewriters.KEY_NAME.fullmatch("PALATE_KEY_A_1")

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation.rewriting import requests
 from annotation.rewriting.checks import findings
 from annotation.rewriting.rules import RULES, rewrite
 from annotation.rewriting.styles import OPPOSITE, STYLES, changed, style_of, tone_of
@@ -178,27 +177,3 @@ def test_a_longer_text_without_steps_is_not_stepwise() -> None:
     before, after = style_features("Do it."), style_features("Do it. " * 5)
     assert not changed("stepwise", before, after, (0, 0))
     assert not changed("concise", before, before, (0, 0))
-
-
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ({}, "shape"),
-        ({"choices": []}, "shape"),
-        ({"choices": [{"message": {"content": None}}]}, "shape"),
-        ({"choices": [{"message": {"content": " \n"}}]}, "blank"),
-        ({"choices": [{"message": {"content": "x"}, "finish_reason": "length"}]}, "cut"),
-        (
-            {"choices": [{"message": {"content": "x"}, "finish_reason": "content_filter"}]},
-            "filtered",
-        ),
-        ({"choices": [{"message": {"content": "a\x00b"}}]}, "unstorable"),
-        ({"choices": [{"message": {"content": "a\ud83d"}}]}, "unstorable"),
-        ([], "shape"),
-        ("text", "shape"),
-    ],
-)
-def test_a_bad_reply_is_never_an_answer(body: object, code: str) -> None:
-    with pytest.raises(requests.BadReplyError) as error:
-        requests.reply(body)
-    assert error.value.code == code

@@ -10,8 +10,9 @@
   also inside IPv6 forms of IPv4, unless the host or its network stands in OUTBOUND_ALLOW.
 - `timeout` seconds for everything together, `limit` bytes for the body of the answer.
 
-Errors are `Permanent` (trying again changes nothing) or `Retryable`. None of them holds a header,
-an address or a body, so that they may be logged and shown.
+Errors are `Permanent` (trying again changes nothing) or `Retryable`. None of them says a header, an
+address or a body, so that they may be logged and shown. With `explain` the beginning of a refusal's
+body is kept beside the message, for whoever sets an endpoint up.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from webapp.core.errors import PalateError
+from webapp.core.pinned import Pinned
 
 AGENT = "Palate"
 TIMEOUT = 10.0  # seconds
 LIMIT = 1024 * 1024  # bytes
-CHUNK = 16 * 1024
 LONGEST_WAIT = 24 * 3600.0  # what a Retry-After may ask for, in seconds
 RETRYABLE = (408, 425, 429)
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -75,6 +76,7 @@ class OutboundError(PalateError):
     """A call that did not succeed. `http_status` is the server's, if it answered at all."""
 
     status = 502
+    body = b""  # only with `explain`
 
     def __init__(self, code: str, http_status: int | None = None) -> None:
         super().__init__(MESSAGES[code], code=code)
@@ -120,10 +122,11 @@ def post_json(
     headers: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
     limit: int = LIMIT,
+    explain: int = 0,
 ) -> Response:
     """POST the payload as JSON. Raises Permanent or Retryable; redirects are errors."""
     body = json.dumps(payload, separators=(",", ":"), allow_nan=False).encode()
-    return post_bytes(url, body, headers=headers, timeout=timeout, limit=limit)
+    return post_bytes(url, body, headers=headers, timeout=timeout, limit=limit, explain=explain)
 
 
 def post_bytes(
@@ -133,8 +136,12 @@ def post_bytes(
     headers: Mapping[str, str] | None = None,
     timeout: float = TIMEOUT,
     limit: int = LIMIT,
+    explain: int = 0,
 ) -> Response:
-    """POST these bytes of JSON. With `limit` 0 the body of the answer is left unread."""
+    """POST these bytes of JSON. With `limit` 0 the body of the answer is left unread.
+
+    `explain`: so many bytes of the body are kept in the error when the server refuses.
+    """
     deadline = time.monotonic() + timeout
     target = check_url(url)
     addresses = checked_addresses(target, deadline)
@@ -148,7 +155,7 @@ def post_bytes(
         **(headers or {}),
     }
     try:
-        return _exchange(target, sent, body, _Pinned(addresses, deadline), limit)
+        return _exchange(target, sent, body, Pinned(addresses, deadline), limit, explain)
     except httpcore.TimeoutException:
         raise Retryable("timeout") from None
     except httpcore.ConnectError as error:
@@ -159,7 +166,12 @@ def post_bytes(
 
 
 def _exchange(
-    target: httpx.URL, headers: Mapping[str, str], body: bytes, backend: _Pinned, limit: int
+    target: httpx.URL,
+    headers: Mapping[str, str],
+    body: bytes,
+    backend: Pinned,
+    limit: int,
+    explain: int,
 ) -> Response:
     url = httpcore.URL(
         scheme=target.raw_scheme,
@@ -173,7 +185,11 @@ def _exchange(
             "POST", url, headers=_encoded(headers), content=body, extensions={"timeout": timeouts}
         ) as answer:
             found = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in answer.headers}
-            check_status(answer.status, found)
+            try:
+                check_status(answer.status, found)
+            except OutboundError as error:
+                error.body = _beginning(answer.iter_stream(), explain)
+                raise
             text = _limited(answer.iter_stream(), limit) if limit else b""
             return Response(answer.status, found, text)
 
@@ -196,6 +212,17 @@ def _limited(chunks: Iterable[bytes], limit: int) -> bytes:
             raise Permanent("too_large")
         parts.append(chunk)
     return b"".join(parts)
+
+
+def _beginning(chunks: Iterable[bytes], size: int) -> bytes:
+    """The first bytes of a refusal; a body that breaks off is none the worse."""
+    found = b""
+    try:
+        while len(found) < size and (chunk := next(iter(chunks), b"")):
+            found += chunk
+    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException):
+        pass
+    return found[:size]
 
 
 def check_status(status: int, headers: Mapping[str, str]) -> None:
@@ -344,70 +371,3 @@ def _allowed_networks() -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
         except ValueError:
             continue  # a host name
     return found
-
-
-# --- the connection -----------------------------------------------------------------------------
-
-
-class _Pinned(httpcore.NetworkBackend):
-    """Connects to the checked addresses only, and holds everything to one deadline."""
-
-    def __init__(self, addresses: list[str], deadline: float) -> None:
-        self.addresses, self.deadline = addresses, deadline
-
-    def left(self) -> float:
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise httpcore.ReadTimeout
-        return left
-
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Any = None,
-    ) -> httpcore.NetworkStream:
-        """The first address that answers; the name is not resolved again."""
-        last: Exception = httpcore.ConnectError()
-        for n, address in enumerate(self.addresses):
-            share = self.left() / (len(self.addresses) - n)
-            try:
-                stream = httpcore.SyncBackend().connect_tcp(
-                    address, port, timeout=share, socket_options=socket_options
-                )
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                last = error
-            else:
-                return _Timed(stream, self)
-        raise last
-
-
-class _Timed(httpcore.NetworkStream):
-    """A stream whose every step ends at the deadline, however slowly the other side drips."""
-
-    def __init__(self, stream: httpcore.NetworkStream, backend: _Pinned) -> None:
-        self.stream, self.backend = stream, backend
-
-    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self.stream.read(max_bytes, timeout=self.backend.left())
-
-    def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        for start in range(0, len(buffer), CHUNK):
-            self.stream.write(buffer[start : start + CHUNK], timeout=self.backend.left())
-
-    def close(self) -> None:
-        self.stream.close()
-
-    def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
-    ) -> httpcore.NetworkStream:
-        stream = self.stream.start_tls(ssl_context, server_hostname, timeout=self.backend.left())
-        return _Timed(stream, self.backend)
-
-    def get_extra_info(self, info: str) -> Any:
-        return self.stream.get_extra_info(info)

@@ -132,14 +132,20 @@ def collapse(history: History, config: RunConfig) -> Finding | None:
     )
 
 
+def kl_top(kl: Series, config: RunConfig) -> float:
+    """Where the band ends that the first steps of this run calibrated (nats per token)."""
+    m = config.monitor
+    usual = max(kl.first(m.calibrate).values, default=0.0)
+    return min(m.kl_limit, max(m.kl_floor, m.kl_factor * usual))
+
+
 def kl_band(history: History, config: RunConfig) -> Finding | None:
     """KL leaves the band that the first steps calibrated. Per token (k3, nats); warns only."""
     m = config.monitor
     kl = history.series(h.KL)
     if config.grpo.beta == 0 or len(kl) < m.calibrate + 5:
         return None
-    first = kl.first(m.calibrate)
-    top = min(m.kl_limit, max(m.kl_floor, m.kl_factor * max(first.values)))
+    top = kl_top(kl, config)
     recent = kl.last(5)
     if recent.mean <= top:
         return None

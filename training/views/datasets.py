@@ -17,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from training import filters, snapshots
 from training.enums import DatasetState, Kind, Split
-from training.forms import DatasetForm, known_kind
+from training.forms.datasets import DatasetForm, known_kind
 from training.models import Dataset
 from training.policies import check_frozen
 from training.selectors import datasets as select

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from training.enums import Kind
-from training.forms import RecordsForm
+from training.forms.datasets import RecordsForm
 from training.selectors.datasets import record_imports
 from training.services.records import receive_records
 from webapp.accounts.access import admin_only

@@ -98,7 +98,7 @@ class Role(models.TextChoices):
 
     TRAIN = "train", _("training rows")
     HELDOUT = "heldout", _("held-out rows")
-    GATE = "gate", _("pairs of the reward-model gate")
+    GATE = "gate", _("rows of the gate")
     PROBES = "probes", _("probes by kind of defect")
     SWAPS = "swaps", _("swaps of personas")
     LABELLED = "labelled", _("answers of known worth")

@@ -1,4 +1,4 @@
-"""What the state of a dataset allows and who may: `check_x` raises the reason, `may_x` answers."""
+"""What states of datasets and runs allow, and who may: `check_x` raises, `may_x` answers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from training.enums import TRANSITIONS, DatasetState, Split
-from training.models import BaselineEvaluation, Dataset
+from training.enums import RUN_TRANSITIONS, TRANSITIONS, DatasetState, RunState, Split
+from training.models import BaselineEvaluation, Dataset, TrainingRun
 from webapp.accounts.policies import check_admin
 from webapp.core.errors import PalateError, Refused
 
 
 def check_manage(actor: Any) -> None:
-    """Raise unless this user manages datasets. `None` is the operator at the command line."""
+    """Raise unless this user manages datasets and runs. `None` is whoever runs a command."""
     if actor is not None:
         check_admin(actor)
 
@@ -30,6 +30,20 @@ def check_move(dataset: Dataset, to: str) -> None:
 
 def may_move(dataset: Dataset, to: str) -> bool:
     return to in TRANSITIONS[dataset.state]
+
+
+def check_run_move(run: TrainingRun, to: str) -> None:
+    """Raise unless the life cycle of runs allows the move."""
+    if to not in RUN_TRANSITIONS[run.state]:
+        raise Refused(
+            _("A run that is %(state)s cannot become %(to)s.")
+            % {"state": run.get_state_display(), "to": RunState(to).label},
+            code="illegal_move",
+        )
+
+
+def may_move_run(run: TrainingRun, to: str) -> bool:
+    return to in RUN_TRANSITIONS[run.state]
 
 
 def check_frozen(dataset: Dataset) -> None:

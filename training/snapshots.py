@@ -22,7 +22,7 @@ from training import policies
 from training.filters import PAIRS, SPLITS
 from training.models import Dataset, DatasetItem, RowText
 from training.rows import arrow_schema, columns, digest_of, spoken
-from webapp.catalog.texts import canonical_json
+from webapp.catalog.texts import canonical_json, sha256
 from webapp.core.errors import Refused
 
 FORMAT = "palate-dataset-1"
@@ -142,39 +142,61 @@ def as_engine(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prompts(dataset: Dataset, split: str) -> Iterator[dict[str, Any]]:
-    """Every prompt with every persona of a split once: what a policy is asked."""
-    seen: set[bytes] = set()
-    for row in read_rows(dataset, split):
-        if "prompt" not in row:
-            return
-        asked = {"persona": row["persona"], "prompt": row["prompt"]}
-        digest = hashlib.sha256(canonical_json(asked).encode())
-        if digest.digest() not in seen:
-            seen.add(digest.digest())
-            about = {name: row[name] for name in ("persona_id", "language", "stratum")}
-            yield {"id": digest.hexdigest(), **asked, **about}
+    """Every prompt with every persona of a split once: what a policy is asked.
 
-
-def swaps(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """Two answers and two persons of whom each prefers another one, from both directions."""
-    halves: dict[str, Mapping[str, Any]] = {}
-    for split in SPLITS:
-        for row in read_rows(dataset, split) if split in dataset.split_sha256 else ():
-            if not row["pair"]:
+    One question under several personas stands together, so that a batch compares them.
+    """
+    policies.check_frozen(dataset)
+    rows = DatasetItem.objects.filter(dataset=dataset, split=split)
+    ordered = rows.order_by("prompt_sha256", "persona_id", "row_sha256")
+    waiting = iter(ordered.values_list("row_sha256", "stratum").iterator(chunk_size=CHUNK))
+    last, personas = None, set[str]()
+    while chunk := list(islice(waiting, CHUNK)):
+        texts = RowText.objects.in_bulk([digest for digest, _stratum in chunk])
+        for digest, stratum in chunk:
+            row = json.loads(texts[digest].line) if digest in texts else {}
+            if "prompt" not in row:
                 continue
-            other = halves.pop(row["pair"], None)
-            if other is None:
-                halves[row["pair"]] = row
-            elif spoken(row["chosen"]) == spoken(other["rejected"]):
-                yield {
-                    "id": row["pair"],
-                    "prompt": row["prompt"],
-                    "first": spoken(other["chosen"]),
-                    "second": spoken(row["chosen"]),
-                    "persona_first": other["persona"],
-                    "persona_second": row["persona"],
-                    "split": split,
-                }
+            if row["prompt"] != last:
+                last, personas = row["prompt"], set()
+            if row["persona"] not in personas:
+                personas.add(row["persona"])
+                asked = {"persona": row["persona"], "prompt": row["prompt"]}
+                about = {name: row[name] for name in ("persona_id", "language")}
+                yield {"id": sha256(canonical_json(asked)), **asked, **about, "stratum": stratum}
+
+
+def swaps(dataset: Dataset, split: str = "") -> Iterator[dict[str, Any]]:
+    """Two answers and two persons of whom each prefers another one, from both directions.
+
+    Of a counterfactual both directions have one name; of what people judged, the same two answers
+    to the same question under two personas.
+    """
+    halves: dict[str, tuple[str, str]] = {}  # of what is looked for: row, hash of its better answer
+    for name in [split] if split else [s for s in SPLITS if s in dataset.split_sha256]:
+        for row in read_rows(dataset, name):
+            better, worse = spoken(row["chosen"]), spoken(row["rejected"])
+            key = row["pair"] or sha256(canonical_json([row["prompt"], sorted([better, worse])]))
+            first = halves.setdefault(key, (row["id"], sha256(better)))
+            other = _half(first[0]) if first[1] == sha256(worse) else None
+            if other is None or other["persona"] == row["persona"]:
+                continue
+            del halves[key]
+            yield {
+                "id": key,
+                "prompt": row["prompt"],
+                "first": worse,
+                "second": better,
+                "persona_first": other["persona"],
+                "persona_second": row["persona"],
+                "split": name,
+            }
+
+
+def _half(digest: str) -> Any:
+    """The other direction of a swap; None where it was erased since."""
+    text = RowText.objects.filter(pk=digest).first()
+    return json.loads(text.line) if text else None
 
 
 # Files

@@ -8,6 +8,8 @@ random one is kept in the data folder.
 from __future__ import annotations
 
 import secrets
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,20 @@ PERSONA_SUMMARY_LIMIT = env.int("PERSONA_SUMMARY_LIMIT", default=100)
 # Hosts and networks that webhooks and model endpoints may reach although they are not public.
 OUTBOUND_ALLOW: list[str] = env.list("OUTBOUND_ALLOW", default=[])
 UPLOAD_LIMIT = env.int("UPLOAD_LIMIT_MB", default=512) * 1024 * 1024
+# Base models: folders with weights, and what was converted from packages.
+PALATE_MODELS = Path(env.str("PALATE_MODELS", default=str(PALATE_HOME / "models"))).resolve()
+UNPACKED_LIMIT = env.int("UNPACKED_LIMIT_MB", default=4096) * 1024 * 1024
+# Run directories: a folder that web, workers and GPU node share. Devices: "name" or "name:0+1",
+# where the numbers are the GPUs that such a run sees.
+PALATE_RUNS = Path(env.str("PALATE_RUNS", default=str(PALATE_HOME / "runs"))).resolve()
+PALATE_RUNS_QUOTA_GB = env.float("PALATE_RUNS_QUOTA_GB", default=200.0)
+# What executes a run directory: its Python may be another one, with CUDA and vLLM.
+PALATE_TRAINER: list[str] = shlex.split(
+    env.str("PALATE_TRAINER", default=f"{sys.executable} -m training.engine")
+)
+PALATE_DEVICES: list[str] = env.list("PALATE_DEVICES", default=["local"])
+RUN_LOST_SECONDS = env.int("RUN_LOST_SECONDS", default=900)  # silence of a run on another machine
+RUN_STOP_SECONDS = env.int("RUN_STOP_SECONDS", default=600)  # from the request to SIGKILL
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -291,17 +307,22 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
 # Every task names its queue here; `gpu` is served by the GPU node alone. What beat sends has a
 # queue of its own, so that it does not wait behind a long import, and expires when its next turn
-# comes, so that a worker that was away does not find hundreds of turns.
+# comes, so that a worker that was away does not find hundreds of turns. So have webhooks, which
+# somebody waits for.
 CELERY_TASK_ROUTES = {
     "workers.screen_round": {"queue": "default"},
+    # Where checkpoints answer on a GPU node of their own: ANSWERS_QUEUE=gpu.
+    "workers.make_answers": {"queue": env.str("ANSWERS_QUEUE", default="default")},
     "workers.rate_round": {"queue": "default"},
     "workers.repair_arena": {"queue": "repair"},
     "workers.run_import": {"queue": "default"},
     "workers.repair_imports": {"queue": "repair"},
     "workers.repair_annotation": {"queue": "repair"},
-    "workers.deliver_webhook": {"queue": "default"},
+    "workers.deliver_webhook": {"queue": "hooks"},
     "workers.freeze_dataset": {"queue": "default"},
     "workers.repair_training": {"queue": "repair"},
+    "workers.start_runs": {"queue": "gpu"},
+    "workers.watch_runs": {"queue": "gpu"},
     "workers.annotation_statistics": {"queue": "default"},
     "workers.settle_ready": {"queue": "default"},
     "workers.run_export": {"queue": "default"},
@@ -327,6 +348,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "workers.repair_training",
         "schedule": 30.0,
         "options": {"expires": 30.0},
+    },
+    "watch-runs": {
+        "task": "workers.watch_runs",
+        "schedule": 5.0,
+        "options": {"expires": 5.0},
     },
     "repair-imports": {
         "task": "workers.repair_imports",

@@ -35,13 +35,25 @@ def execute(folder: Path, *, listen: bool = True) -> int:
     if not run.main:  # started by accelerate beside the main process, which holds the lock
         return _execute(run, listen)
     with (folder / "run.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(lock.fileno()):
             print(f"{folder} is being executed by another process")
             return RUNNING
         run.manifest.unlink(missing_ok=True)
         return _execute(run, listen)
+
+
+def _locked(lock: int, patience: float = 2.0) -> bool:
+    """Whoever only looks whether a run lives holds the lock for a moment: wait it out."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
 
 
 def _execute(run: RunDir, listen: bool) -> int:

@@ -100,13 +100,20 @@ class RunInput(models.Model):
 
 
 class Device(models.Model):
-    """A device that runs take one at a time: the lease is the row (G23)."""
+    """A device that runs take one at a time: the lease is the row (G23).
+
+    `facts` is what the machine said about itself when its worker was last seen: packages, gpus,
+    gpu_memory_gb, free_disk_gb.
+    """
 
     name = models.CharField(max_length=40, unique=True)
     run = models.OneToOneField(
         TrainingRun, null=True, on_delete=models.PROTECT, related_name="device"
     )
     taken_at = models.DateTimeField(null=True)
+    host = models.CharField(max_length=120, blank=True)
+    facts = models.JSONField(default=dict)
+    seen_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["name"]

@@ -1,0 +1,33 @@
+"""What an evaluation found becomes the floor that a base model must have (F18, H12)."""
+
+from __future__ import annotations
+
+from training.enums import Role, RunKind, RunState, Split
+from training.models import TrainingRun
+from training.selectors.inputs import base_of
+from training.services.baselines import record_baseline
+
+
+def note_evaluation(run: TrainingRun) -> None:
+    """A base that answered the gate split of a dataset has a baseline from then on.
+
+    A policy that was trained by reward is no base: its evaluation stays in its manifest.
+    """
+    if run.kind != RunKind.EVALUATE or run.state != RunState.SUCCEEDED:
+        return
+    inputs = {row.role: row for row in run.inputs.select_related("dataset", "source")}
+    rows, base = inputs[Role.GATE], inputs.get(Role.BASE)
+    if rows.split != Split.GATE or rows.dataset is None:
+        return
+    if base is not None and base.source is not None and base.source.kind != RunKind.SFT:
+        return
+    facts = run.manifest.get("facts", {})
+    name, digest = base_of(run.manifest["config"], inputs)
+    record_baseline(
+        actor=run.created_by,
+        base=name,
+        dataset=rows.dataset,
+        passed=bool(facts.get("passed")),
+        result={**facts, "run": run.pk},
+        base_sha256=digest,
+    )

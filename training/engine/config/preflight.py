@@ -94,6 +94,11 @@ def _values(config: RunConfig) -> Iterator[Problem]:
         positive |= {"reward_model.max_steps": r.max_steps, "reward_model.eval_every": r.eval_every}
         if r.folds < 2:
             yield Problem("reward_model.folds", "a member must leave a fold out", 2)
+    elif config.kind == "evaluate":
+        e = config.evaluate
+        positive |= {"evaluate.draws": e.draws, "evaluate.batch": e.batch}
+        positive |= {"evaluate.max_completion": e.max_completion}
+        yield from _scorers(config)
     else:
         g = config.grpo
         positive |= {"grpo.steps": g.steps, "grpo.batch": g.batch, "grpo.group": g.group}
@@ -112,6 +117,19 @@ def _values(config: RunConfig) -> Iterator[Problem]:
     if config.kind != "sft" and not config.model.path:
         # The reference model of GRPO is loaded again from disk; a reward model starts from the SFT.
         yield Problem("model.path", "needs the folder of a trained model (run SFT first)")
+
+
+def _scorers(config: RunConfig) -> Iterator[Problem]:
+    """Scorers that are known and, where they are reward models, named."""
+    known = [*BRANCHES, *(f"{branch}/auditors" for branch in BRANCHES), "rules", "judge", "truth"]
+    for name in config.evaluate.scorers:
+        branch = name.partition("/")[0]
+        if name not in known:
+            yield Problem("evaluate.scorers", f"{name} is not one of {', '.join(known)}")
+        elif branch in BRANCHES and not getattr(config.reward, branch):
+            yield Problem(f"reward.{branch}", "no reward model is named")
+        elif name == "judge" and not (config.reward.judge_url and config.reward.judge_model):
+            yield Problem("reward.judge_url", "a judge needs an address and a model")
 
 
 def _batches(config: RunConfig) -> list[Problem]:

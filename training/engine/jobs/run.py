@@ -13,7 +13,7 @@ import torch
 import transformers
 
 from training.engine.config.schema import RunConfig
-from training.engine.jobs import grpo, reward_model, sft
+from training.engine.jobs import evaluation, grpo, reward_model, sft
 from training.engine.jobs.scoring import NotUsable
 from training.engine.jobs.watch import NonFinite, OutOfDisk, Stop
 from training.engine.manifest import Began, finish
@@ -25,7 +25,10 @@ STAGES: dict[str, Stage] = {
     "sft": sft.train,
     "reward_model": reward_model.train,
     "grpo": grpo.train,
+    "evaluate": evaluation.evaluate,
 }
+# What is there only when all is done.
+WHOLE = {"reward_model": "reward_model.json", "evaluate": evaluation.REPORT}
 
 
 def stage(run: RunDir, config: RunConfig, began: Began, *, listen: bool) -> int:
@@ -46,7 +49,7 @@ def stage(run: RunDir, config: RunConfig, began: Began, *, listen: bool) -> int:
         said = {"reason": reason, "message": f"{type(error).__name__}: {error}"}
         state = "refused" if isinstance(error, NotUsable | BadSnapshot) else "failed"
         return finish(run, state, began, config, changes=changes, **said)
-    whole = "model" if config.kind != "reward_model" else "reward_model.json"
+    whole = WHOLE.get(config.kind, "model")
     state = "succeeded" if (run.path / whole).exists() else "stopped"
     return finish(run, state, began, config, facts=facts)
 
@@ -66,12 +69,16 @@ def explain(error: Exception, config: RunConfig) -> tuple[str, dict[str, Any]]:
     text = str(error)
     section = getattr(config, config.kind)
     if isinstance(error, NonFinite) or "probability tensor contains" in text:
+        if config.kind == "evaluate":
+            return "nonfinite", {}
         return "nonfinite", {f"{config.kind}.learning_rate": section.learning_rate / 2}
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     if isinstance(error, OutOfDisk) or full or "No space left" in text:
         return "disk_full", {}
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
-        smaller = {"batch": max(1, section.batch // 2), "accumulation": section.accumulation * 2}
+        smaller = {"batch": max(1, section.batch // 2)}
+        if config.kind != "evaluate":
+            smaller["accumulation"] = section.accumulation * 2
         return "out_of_memory", {f"{config.kind}.{k}": v for k, v in smaller.items()}
     if isinstance(error, NotUsable):
         return "reward_model", {}

@@ -32,6 +32,7 @@ class Task:
     forbidden: tuple[str, ...] = ()  # must not be in the answer
     required_steps: tuple[str, ...] = ()  # tools, in this order; or words, where no tool is called
     reference_steps: int = 0  # what a person needs
+    words: tuple[int, int] = (0, 0)  # least and most that this person wants; 0: no limit
     arguments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # tool → needed names
 
 

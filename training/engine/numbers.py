@@ -28,6 +28,13 @@ def std(values: Iterable[Value]) -> Value:
     return math.sqrt(math.fsum((v - centre) ** 2 for v in found) / (len(found) - 1))
 
 
+def error(values: Iterable[Value]) -> Value:
+    """Standard error of the mean of what is known."""
+    found = known(values)
+    spread = std(found)
+    return None if spread is None else spread / math.sqrt(len(found))
+
+
 def median(values: Iterable[Value]) -> Value:
     found = sorted(known(values))
     if not found:

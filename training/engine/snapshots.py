@@ -4,7 +4,8 @@
     pairs         persona, prompt, chosen, rejected
     probes        persona, prompt, good, bad, defect
     swaps         prompt, first, second, persona_first, persona_second (who prefers which)
-    prompts       persona, prompt, and perhaps id, task, reference
+    prompts       persona, prompt, and perhaps id, task, reference; of a dialogue also dialogue,
+                  turn, and demand where somebody asked for another style
     labelled      prompt, answer, right (true or false), task
 
 A prompt is a question or a conversation that ends with the user's turn. `persona` may be empty.
@@ -79,6 +80,8 @@ def task_of(value: Mapping[str, Any] | None) -> Task | None:
     known: dict[str, Any] = {name: tuple(value.get(name) or ()) for name in texts}
     known["numbers"] = tuple(float(n) for n in value.get("numbers") or ())
     known["reference_steps"] = int(value.get("reference_steps") or 0)
+    least, most = value.get("words") or (0, 0)
+    known["words"] = (int(least), int(most))
     known["arguments"] = {k: tuple(v) for k, v in (value.get("arguments") or {}).items() if v}
     return Task(**known)
 

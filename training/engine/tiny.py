@@ -34,7 +34,15 @@ PLANS: dict[str, tuple[str, dict[str, str]]] = {
             "swaps": "swaps",
         },
     ),
-    "grpo": ("grpo", {"train": "prompts", "heldout": "prompts-heldout"}),
+    "grpo": (
+        "grpo",
+        {
+            "train": "prompts",
+            "heldout": "prompts-heldout",
+            "probes": "policy-probes",
+            "swaps": "policy-swaps",
+        },
+    ),
 }
 
 
@@ -43,7 +51,15 @@ SHORT_SIZES = Sizes(instructions=400, quality=240, personalization=160)
 SHORT: dict[str, Any] = {
     "sft": {"max_steps": 16, "warmup_steps": 4},
     "reward_model": {"members": 2, "auditors": 1, "max_steps": 6, "eval_every": 6},
-    "grpo": {"steps": 8, "batch": 16, "save_every": 4, "evaluate_prompts": 8, "max_completion": 24},
+    "grpo": {
+        "steps": 8,
+        "batch": 16,
+        "save_every": 4,
+        "warmup_steps": 0,
+        "evaluate_prompts": 8,
+        "evaluate_samples": 1,
+        "max_completion": 24,
+    },
     "reward": {"force": "a short run: the gate cannot pass"},
 }
 

@@ -114,7 +114,7 @@ def _values(config: RunConfig) -> Iterator[Problem]:
             yield Problem(name, "must be above 0")
     if not (config.model.path or config.model.package or config.model.scratch):
         yield Problem("model.path", "no model is named")
-    if config.kind != "sft" and not config.model.path:
+    if config.kind != "sft" and not (config.model.path or config.model.package):
         # The reference model of GRPO is loaded again from disk; a reward model starts from the SFT.
         yield Problem("model.path", "needs the folder of a trained model (run SFT first)")
 

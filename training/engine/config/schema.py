@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-KINDS = ("sft", "reward_model", "grpo", "evaluate")
+KINDS = ("sft", "reward_model", "grpo")
 BRANCHES = ("quality", "personalization")
 
 
@@ -58,9 +58,10 @@ class Data:
     train: str = "data/train.jsonl"
     heldout: str = "data/heldout.jsonl"
     gate: str = ""  # pairs of the reward-model gate
-    probes: str = ""  # good and bad answers by kind of defect
+    probes: str = ""  # good and bad answers by kind of defect: for the gate, and for the policy
     labelled: str = ""  # answers of known worth, on which rules are proved
     swaps: str = ""  # two answers, two personas that want the opposite
+    persona_turns: int = 0  # turns that a dialogue keeps its persona summary; 0: as frozen
     sha256: dict[str, str] = field(default_factory=dict)
 
 
@@ -131,24 +132,14 @@ class Grpo:
     keep_checkpoints: int = 2
     evaluate_at: tuple[float, ...] = (0.0, 0.5, 1.0)  # progress
     evaluate_prompts: int = 64
+    evaluate_samples: int = 1  # answers to each
+    probe_every: int = 10  # steps between questions to the policy itself; 0: never
+    probe_rows: int = 60  # of data.probes and of data.swaps
     samples_per_step: int = 8  # completions written to samples.jsonl
     sampler: str = "transformers"  # transformers, vllm
     vllm_mode: str = "colocate"  # colocate, server
     vllm_memory: float = 0.3
     vllm_server: str = ""  # address in server mode
-
-
-@dataclass(frozen=True)
-class Evaluate:
-    """A model answers the prompts of data.gate; scorers judge, nothing is trained."""
-
-    scorers: tuple[str, ...] = ()  # of quality, personalization, …/auditors, rules, judge
-    draws: int = 1  # answers to each prompt
-    batch: int = 32  # answers at once
-    temperature: float = 0.9  # 0: greedy
-    max_completion: int = 512
-    errors: float = 0.05  # share of answers that may be without a score
-    degenerate: float = 0.05  # share that may be empty or one word again and again
 
 
 @dataclass(frozen=True)
@@ -193,6 +184,13 @@ class Monitor:
     quality_drop: float = 0.05
     spread_rise: float = 1.5
     conflict: float = -0.5
+    alike: float = 0.3  # of the different answers of the first steps
+    redundancy_rise: float = 0.02
+    spread_least: float = 0.08  # below it, disagreement of reward models means nothing
+    probe_margin: float = 0.5  # share of the margin of good answers that must stay
+    probe_fall: float = 0.1  # of the probes in which the policy prefers the good answer
+    sensitivity: float = 0.8  # share of the dependence on the persona that must stay
+    persona_turns: int = 10  # that a summary should stand within a dialogue
     unscored: float = 0.1
     slow_step: float = 3.0
     hang: float = 5.0
@@ -211,6 +209,5 @@ class RunConfig:
     reward_model: RewardModel = field(default_factory=RewardModel)
     gate: Gate = field(default_factory=Gate)
     grpo: Grpo = field(default_factory=Grpo)
-    evaluate: Evaluate = field(default_factory=Evaluate)
     reward: Reward = field(default_factory=Reward)
     monitor: Monitor = field(default_factory=Monitor)

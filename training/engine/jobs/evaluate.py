@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,8 @@ from training.engine import numbers
 from training.engine.config.schema import RunConfig
 from training.engine.jobs.rewards import Composer, Measured, sample_line
 from training.engine.jobs.texts import policy_text
+from training.engine.jobs.watch import Watch
+from training.engine.monitor import history as h
 from training.engine.numbers import Value
 from training.engine.rewards.compose import Weights, compose
 from training.engine.rundir import RunDir
@@ -23,50 +24,50 @@ class Evaluate(TrainerCallback):
     """At chosen points of progress; it never moves the random state of the training."""
 
     def __init__(
-        self, run: RunDir, config: RunConfig, composer: Composer, tokenizer: Any, rows: list[Row]
+        self, run: RunDir, config: RunConfig, composer: Composer, watch: Watch, rows: list[Row]
     ) -> None:
-        self.run, self.config, self.composer = run, config, composer
-        self.tokenizer, self.rows = tokenizer, rows[: config.grpo.evaluate_prompts]
-        self.results: dict[int, dict[str, Value]] = {}
+        self.run, self.config, self.composer, self.watch = run, config, composer, watch
+        few = rows[: config.grpo.evaluate_prompts]
+        self.rows = [row for row in few for _ in range(config.grpo.evaluate_samples)]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step == 0 and 0.0 in self.config.grpo.evaluate_at:
-            self.evaluate(kwargs["model"], state)
+            self.evaluate(kwargs["model"], kwargs["processing_class"], state)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         marks = {round(p * state.max_steps) for p in self.config.grpo.evaluate_at if p > 0}
         if state.global_step in marks:
-            self.evaluate(kwargs["model"], state)
+            self.evaluate(kwargs["model"], kwargs["processing_class"], state)
 
-    def evaluate(self, model: Any, state: Any) -> None:
-        """One sampled answer a prompt, with a seed of its own."""
+    def evaluate(self, model: Any, tokenizer: Any, state: Any) -> None:
+        """Sampled answers to each prompt, with a seed of its own."""
         if not self.rows or not state.is_world_process_zero:
             return
         step = int(state.global_step)
         g = self.config.grpo
         texts = answers(
-            model, self.tokenizer, self.rows, g.max_completion, g.temperature, self.config.seed
+            model, tokenizer, self.rows, g.max_completion, g.temperature, self.config.seed
         )
         found = self.composer.score(self.rows, texts)
         facts = summary(found, self.config)
-        self.results[step] = facts
-        row = {f"eval/{name}": value for name, value in facts.items()}
-        line = {"at": round(time.time(), 3), "step": step, "stage": "eval", "metrics": row}
-        self.run.append(self.run.metrics, line)
+        self.watch.note(step, "eval", {f"eval/{name}": value for name, value in facts.items()})
         for i in range(min(len(texts), g.samples_per_step)):
             self.run.append(self.run.samples, {"step": step, "eval": True, **sample_line(found, i)})
 
 
 def summary(found: Measured, config: RunConfig) -> dict[str, Value]:
+    """Means, and the standard error of each as `error/…`."""
     r = config.reward
     fixed = Weights(r.reference_alpha, r.redundancy, r.quality_floor)
-    return {
-        "reward/reference": numbers.mean(compose(p, fixed) for p in found.parts),
-        "parts/quality": numbers.mean(p.quality for p in found.parts),
-        "parts/personalization": numbers.mean(p.personalization for p in found.parts),
-        "parts/redundancy": numbers.mean(p.redundancy for p in found.parts),
-        **{name: numbers.mean(values) for name, values in found.extra.items()},
+    columns: dict[str, list[Value]] = {
+        h.REFERENCE: [compose(p, fixed) for p in found.parts],
+        h.QUALITY: [p.quality for p in found.parts],
+        h.PERSONALIZATION: [p.personalization for p in found.parts],
+        h.REDUNDANCY: [p.redundancy for p in found.parts],
+        **found.extra,
     }
+    errors = {f"error/{name}": numbers.error(values) for name, values in columns.items()}
+    return {**{name: numbers.mean(values) for name, values in columns.items()}, **errors}
 
 
 @torch.inference_mode()

@@ -18,10 +18,13 @@ from training.engine.contracts import Scorer
 from training.engine.jobs import models
 from training.engine.jobs.arguments import common, quiet
 from training.engine.jobs.evaluate import Evaluate
+from training.engine.jobs.probes import Probes
 from training.engine.jobs.rewards import Composer, Scorers, progress_of
 from training.engine.jobs.scoring import NotUsable, load_ensemble
 from training.engine.jobs.texts import policy_text
 from training.engine.jobs.watch import Stop, Watch, need_disk
+from training.engine.monitor import history as h
+from training.engine.persona.cooldown import hold, turns_per_change
 from training.engine.persona.render import policy_messages
 from training.engine.rewards.gate import separation
 from training.engine.rewards.judge import Judge
@@ -59,7 +62,11 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
         prove_rules(run, config)
     composer = Composer(run, config, rows, scorers)
     schedule = AlphaSchedule(composer)
-    evaluate = Evaluate(run, config, composer, tokenizer, heldout)
+    watch = Watch(run, config, stop, stage="grpo")
+    evaluate = Evaluate(run, config, composer, watch, heldout)
+    probes = Probes(run, config, watch, rows)
+    if (turns := turns_per_change(rows)) is not None and not run.last_checkpoint():
+        watch.note(0, "data", {h.PERSONA_TURNS: turns})
     trainer = quiet(
         GRPOTrainer(
             model=config.model.path,
@@ -68,7 +75,7 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
             train_dataset=dataset(rows),
             processing_class=tokenizer,
             peft_config=models.peft_config(config.model, "CAUSAL_LM"),
-            callbacks=[schedule, evaluate, Watch(run, config, stop, stage="grpo")],
+            callbacks=[schedule, evaluate, probes, watch],
         )
     )
     schedule.trainer = trainer
@@ -103,6 +110,8 @@ def samples(run: RunDir) -> Iterator[Sample]:
 def prompts(run: RunDir, config: RunConfig, tokenizer: Any) -> tuple[list[Row], int]:
     """Prompts that fit; the trainer has no limit of its own. Returns how many did not."""
     rows = read_rows(run.path / config.data.train, "prompts")
+    if config.data.persona_turns:
+        rows = hold(rows, config.data.persona_turns)
     limit = config.grpo.max_prompt
     kept = [
         row

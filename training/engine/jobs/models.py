@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.resources
+import dataclasses
+import tempfile
 from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ from transformers import (
     Qwen2ForCausalLM,
 )
 
+from training.engine import modelstore
 from training.engine.config.schema import Model, Scratch
+from training.engine.rundir import write_json
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
@@ -37,8 +41,6 @@ def load_base(model: Model, texts: Iterable[str]) -> tuple[Any, Any]:
     if model.path:
         loaded = AutoModelForCausalLM.from_pretrained(model.path, dtype=dtype_of(model))
         return loaded, load_tokenizer(model.path)
-    if model.package:
-        return load_package(model)
     if model.scratch is None:
         raise ValueError("no model is named")
     tokenizer = make_tokenizer(texts, model.scratch.vocabulary)
@@ -54,12 +56,22 @@ def load_tokenizer(path: str | Path) -> Any:
     return tokenizer
 
 
-def load_package(model: Model) -> tuple[Any, Any]:
-    """Weights that a Python package carries as GGUF, with the quantisation undone for training."""
-    folder = Path(str(importlib.resources.files(model.package.replace("-", "_"))))
-    file = next(iter(sorted(folder.rglob("*.gguf"))), None)
-    if file is None:
-        raise FileNotFoundError(f"the package {model.package} holds no .gguf file")
+def with_path(model: Model) -> Model:
+    """The same model with a folder to load it from, made now where it comes from a package."""
+    if model.path or not model.package:
+        return model
+    return dataclasses.replace(model, path=str(from_package(model.package)))
+
+
+def from_package(package: str) -> Path:
+    """Converted once: GGUF read by transformers, its quantisation undone, saved as float32.
+
+    Made beside the store and moved there whole: two runs may begin at once.
+    """
+    folder, digest = modelstore.folder_for(package)
+    if modelstore.is_whole(folder, digest):
+        return folder
+    file = modelstore.weights_of(package)
     where, name = str(file.parent), file.name
     loaded = AutoModelForCausalLM.from_pretrained(where, gguf_file=name, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(where, gguf_file=name)
@@ -70,7 +82,19 @@ def load_package(model: Model) -> tuple[Any, Any]:
             delattr(loaded, left)
     if hasattr(loaded.config, "quantization_config"):
         del loaded.config.quantization_config
-    return loaded, tokenizer
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
+        made = Path(draft) / "model"
+        loaded.save_pretrained(made)
+        tokenizer.save_pretrained(made)
+        source = {"package": package, "version": version(package), "file": name, "sha256": digest}
+        write_json(made / modelstore.SOURCE, source)
+        try:
+            made.rename(folder)
+        except OSError:
+            if not modelstore.is_whole(folder, digest):
+                raise
+    return folder
 
 
 def make_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:

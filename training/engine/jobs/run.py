@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import traceback
@@ -39,6 +40,7 @@ def stage(run: RunDir, config: RunConfig, began: Began, *, listen: bool) -> int:
     prepare(config)
     run.event("started", run_kind=config.kind, pid=os.getpid(), resumed=bool(run.last_checkpoint()))
     try:
+        config = dataclasses.replace(config, model=models.with_path(config.model))
         facts = STAGES[config.kind](run, config, stop)
     except Exception as error:
         trace = traceback.format_exc()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -78,10 +78,9 @@ class Watch(TrainerCallback):
         *,
         stage: str,
         prefix: str = "",
-        more: Callable[[], Mapping[str, float | None]] | None = None,
     ) -> None:
         self.run, self.config, self.stop = run, config, stop
-        self.stage, self.prefix, self.more = stage, prefix, more
+        self.stage, self.prefix = stage, prefix
         self.rows: dict[int, dict[str, float | None]] = {}
         self.alerts: set[str] = set()
         self.began = 0.0
@@ -123,16 +122,19 @@ class Watch(TrainerCallback):
         row = {self.prefix + NAMES.get(k, k): finite(v) for k, v in kept.items()}
         if "loss" in kept:
             row |= {self.prefix + k: v for k, v in self._speed(kept).items()}
-            row |= dict(self.more() if self.more else {})
         step = int(state.global_step)
-        line = {"at": round(time.time(), 3), "step": step, "stage": self.stage, "metrics": row}
-        self.run.append(self.run.metrics, line)
-        self.rows.setdefault(step, {}).update(row)
+        self.note(step, self.stage, row)
         if self.config.kind == "grpo":
             self._look(step)
         broken = [k for k in MUST_BE_FINITE if k in kept and finite(kept[k]) is None]
         if broken:
             raise NonFinite(f"{', '.join(broken)} is not a number at step {step}")
+
+    def note(self, step: int, stage: str, row: Mapping[str, float | None]) -> None:
+        """Append a line; the rules see it at their next look."""
+        line = {"at": round(time.time(), 3), "step": step, "stage": stage, "metrics": row}
+        self.run.append(self.run.metrics, line)
+        self.rows.setdefault(step, {}).update(row)
 
     def _speed(self, kept: Mapping[str, Any]) -> dict[str, float | None]:
         """Seconds of the step, and tokens per second over it."""

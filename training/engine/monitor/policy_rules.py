@@ -26,51 +26,6 @@ def falling(series: Series) -> bool:
     return change < 0 and t < -SURE
 
 
-def hacking(history: History, config: RunConfig) -> Finding | None:
-    """Length and reward rise together, and what is independent of the reward does not follow.
-
-    Longer answers to longer or harder prompts, whose audited quality rises as well, are healthy.
-    """
-    m = config.monitor
-    reward = history.series(h.REFERENCE).last(m.window)
-    length = history.series(h.LENGTH).last(m.window)
-    if len(reward) < m.window or len(length) < m.window:
-        return None
-    if not (rising(reward) and rising(length) and length.relative_rise() > m.length_rise):
-        return None
-    prompts = history.series(h.PROMPT_LENGTH).last(m.window)
-    if len(prompts) and prompts.relative_rise() > length.relative_rise() / 2:
-        return None
-    doubts = _doubts(history, config)
-    if not doubts:
-        return None
-    change = length.relative_rise()
-    return Finding(
-        "hacking",
-        history.step,
-        f"Answers became {change:.0%} longer while the reward rose, and {' and '.join(doubts)}.",
-        (h.REFERENCE, h.LENGTH, h.REDUNDANCY, h.AUDITOR_QUALITY),
-        window(length),
-        {"length_rise": change, "reward_rise": reward.rise()[0]},
-        {**remedies.more_redundancy(config), **remedies.more_beta(config)},
-        "Read the longest answers, mine phrases, retrain the reward model with them.",
-    )
-
-
-def _doubts(history: History, config: RunConfig) -> list[str]:
-    """What speaks against a real gain over the same window."""
-    n = config.monitor.window
-    found = []
-    watched = history.series(h.AUDITOR_QUALITY).last(n) or history.series(h.QUALITY).last(n)
-    if not rising(watched):
-        found.append("quality did not rise with it")
-    if rising(history.series(h.REDUNDANCY).last(n)):
-        found.append("answers became more redundant")
-    if history.series(h.SPREAD_QUALITY).last(n).relative_rise() > config.monitor.spread_rise - 1:
-        found.append("the reward models disagree more and more")
-    return found
-
-
 def length_spike(history: History, config: RunConfig) -> Finding | None:
     """A sudden jump: the last five logged steps against the median of the window before."""
     m = config.monitor
@@ -91,11 +46,11 @@ def length_spike(history: History, config: RunConfig) -> Finding | None:
 
 
 def length_collapse(history: History, config: RunConfig) -> Finding | None:
-    """Answers shrink to a stub."""
+    """Answers shrink to a stub. The first two steps are the start: some policies fall in five."""
     m = config.monitor
     length = history.series(h.LENGTH)
-    start, recent = length.first(5), length.last(5)
-    if len(length) < 10 or recent.mean > (1 - m.length_fall) * start.mean:
+    start, recent = length.first(2), length.last(5)
+    if len(length) < 7 or recent.mean > (1 - m.length_fall) * start.mean:
         return None
     fall = 1 - recent.mean / start.mean
     return Finding(
@@ -111,7 +66,12 @@ def length_collapse(history: History, config: RunConfig) -> Finding | None:
 
 
 def collapse(history: History, config: RunConfig) -> Finding | None:
-    """The reference reward had risen, and now lies clearly below its start."""
+    """The reference reward had risen and lies clearly below its start; or, whatever the reward
+    says, the policy gives far fewer different answers and has left its reference."""
+    return _reward_collapse(history, config) or _policy_collapse(history, config)
+
+
+def _reward_collapse(history: History, config: RunConfig) -> Finding | None:
     m = config.monitor
     reward = history.series(h.REFERENCE).smooth(5)
     if len(reward) < 10:
@@ -130,6 +90,32 @@ def collapse(history: History, config: RunConfig) -> Finding | None:
         "Continue from the checkpoint with the best reference reward.",
         "critical",
     )
+
+
+def _policy_collapse(history: History, config: RunConfig) -> Finding | None:
+    distinct, kl = history.series(h.DISTINCT), history.series(h.KL)
+    if not alike(history, config) or (len(kl) and kl.last(5).mean <= kl_top(kl, config)):
+        return None
+    start, now = distinct.first(2).mean, distinct.last(5).mean
+    return Finding(
+        "collapse",
+        history.step,
+        f"Of the answers of a step {now:.0%} differ; at the start {start:.0%} did. "
+        "The policy says the same to everything.",
+        (h.DISTINCT, h.KL, h.ENTROPY, h.REFERENCE),
+        window(distinct),
+        {"start": start, "now": now, "kl": kl.last(5).mean},
+        {**remedies.steadier(config), **remedies.cautious_ensemble(config)},
+        "Continue from the last checkpoint before it.",
+        "critical",
+    )
+
+
+def alike(history: History, config: RunConfig) -> bool:
+    """Whether a step holds far fewer different answers than the first two did."""
+    distinct = history.series(h.DISTINCT)
+    start = distinct.first(2).mean
+    return len(distinct) >= 7 and distinct.last(5).mean < config.monitor.alike * start
 
 
 def kl_top(kl: Series, config: RunConfig) -> float:

@@ -40,6 +40,15 @@ def cautious_ensemble(config: RunConfig) -> dict[str, Any]:
     return {"reward.spread_weight": config.reward.spread_weight * 2}
 
 
+def more_persona(config: RunConfig) -> dict[str, Any]:
+    """α lower by 0.1 after its first point, not below 0.2: personalization counts for more."""
+    first, *later = config.reward.alpha
+    lowered = [(p, round(max(0.2, a - 0.1), 3)) for p, a in later]
+    if not later or lowered == later:
+        return more_entropy(config)
+    return {"reward.alpha": [list(first), *map(list, lowered)]}
+
+
 def cooler(config: RunConfig) -> dict[str, Any]:
     return {"grpo.temperature": 0.9} if config.grpo.temperature > 0.9 else {}
 

@@ -12,6 +12,7 @@ from training.engine.monitor.history import History
 from training.engine.monitor.policy_rules import falling, rising, window
 
 SMOOTH = 10  # logged steps
+STEP_NOISE = 8  # standard errors by which a fall over steps must exceed chance
 
 
 def part_of(name: str) -> str:
@@ -20,32 +21,82 @@ def part_of(name: str) -> str:
 
 
 def audited_fall(history: History, config: RunConfig) -> Finding | None:
-    """The reward rises, and what was held out of it says that answers became worse.
+    """What was held out of the reward says that answers became worse, though the reward did not.
 
     This is what a real run has instead of ground truth: it sees over-optimisation that the reward
-    itself cannot see.
+    itself cannot see. The looks at held-out prompts are trusted first: the questions are the same
+    each time, while steps differ by theirs.
     """
-    m = config.monitor
+    reward = history.series(h.REFERENCE).smooth(SMOOTH)
+    if len(reward) >= 2 and reward.values[-1] - reward.values[0] <= -config.monitor.drop:
+        return None
     for name in (h.AUDITOR_QUALITY, h.AUDITOR_PERSONALIZATION, h.AUDIT_RULES):
-        audit = history.series(name).smooth(SMOOTH)
-        reward = history.series(h.REFERENCE).smooth(SMOOTH)
-        if len(audit) < 5 or len(reward) < 5:
-            continue
-        least = max(m.quality_drop, 5 * history.series(name).noise() / math.sqrt(SMOOTH))
-        fall = max(audit.values) - max(audit.values[-3:])
-        gained = reward.values[-1] - reward.values[0]
-        if fall > least and gained > -m.drop:
+        found = _fall_between_looks(history, config, name) or _fall_in_steps(history, config, name)
+        if found:
+            curve, fall, least, steps = found
             return Finding(
                 "audited_fall",
                 history.step,
                 f"{name}, which gives no reward, fell by {fall:.2f}.",
-                (h.REFERENCE, name, h.SPREAD_QUALITY),
-                window(audit),
-                {"fall": fall, "least": least, "reward_gain": gained},
+                (h.REFERENCE, curve, h.SPREAD_QUALITY),
+                steps,
+                {"fall": fall, "least": least},
                 {**remedies.cautious_ensemble(config), **remedies.more_beta(config)},
                 "Compare answers before and after; continue from the best checkpoint.",
             )
     return None
+
+
+Fall = tuple[str, float, float, tuple[int, int]]  # curve, how far, what noise could do, steps
+
+
+def _fall_between_looks(history: History, config: RunConfig, name: str) -> Fall | None:
+    """The last look against the best one; three standard errors of the difference."""
+    curve = f"eval/{name}"
+    looks, errors = history.series(curve), history.series(f"eval/error/{name}")
+    if len(looks) < 2 or len(errors) != len(looks):
+        return None
+    best = max(range(len(looks)), key=lambda i: looks.values[i])
+    fall = looks.values[best] - looks.values[-1]
+    noise = 3 * math.hypot(errors.values[best], errors.values[-1])
+    least = max(config.monitor.quality_drop, noise)
+    return (curve, fall, least, window(looks)) if fall > least else None
+
+
+def _fall_in_steps(history: History, config: RunConfig, name: str) -> Fall | None:
+    """Means over ten steps; their noise counts for more, because the questions change."""
+    audit = history.series(name)
+    smooth = audit.smooth(SMOOTH)
+    if len(smooth) < 5:
+        return None
+    fall = max(smooth.values) - max(smooth.values[-3:])
+    least = max(2 * config.monitor.quality_drop, STEP_NOISE * audit.noise() / math.sqrt(SMOOTH))
+    return (name, fall, least, window(smooth)) if fall > least else None
+
+
+def probe_fall(history: History, config: RunConfig) -> Finding | None:
+    """The policy would less and less rather give the answers that are known to be good."""
+    m = config.monitor
+    shares, margins = history.series(h.PROBES), history.series(h.PROBE_MARGIN)
+    if len(shares) < 2:
+        return None
+    best, now = max(shares.values), shares.values[-1]
+    start, margin = (margins.values[0], margins.values[-1]) if len(margins) else (0.0, 0.0)
+    lost = best - now > m.probe_fall
+    if not lost and not (start > 0 and margin < m.probe_margin * start):
+        return None
+    return Finding(
+        "probe_fall",
+        history.step,
+        f"Good answers are the likelier ones in {now:.0%} of the probes (best {best:.0%}), by "
+        f"{margin:.2f} nats a token (at the start {start:.2f}).",
+        (h.PROBES, h.PROBE_MARGIN, h.REFERENCE),
+        window(shares),
+        {"best": best, "now": now, "start_margin": start, "margin": margin},
+        {**remedies.more_beta(config), **remedies.half_rate(config)},
+        "Read the answers to the probes' questions; continue from an earlier checkpoint.",
+        "critical" if lost else "warning",
+    )
 
 
 def auditor_gap(history: History, config: RunConfig) -> Finding | None:

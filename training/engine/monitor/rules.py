@@ -6,18 +6,20 @@ from collections.abc import Iterable
 
 from training.engine.config.schema import RunConfig
 from training.engine.monitor import machine_rules as machine
+from training.engine.monitor import persona_rules as persona
 from training.engine.monitor import policy_rules as policy
 from training.engine.monitor import reward_rules as reward
 from training.engine.monitor.findings import Finding, Rule
+from training.engine.monitor.hacking import hacking
 from training.engine.monitor.history import History
 
 RULES: tuple[Rule, ...] = (
     Rule(
         "hacking",
-        "length and reward rise together, quality does not",
-        "the reward pays for words",
-        "redundancy weight, beta, counter-examples for the reward model",
-        policy.hacking,
+        "the reward rises; length, sameness, drift or held-out models speak against a gain",
+        "the reward pays for something else than good answers, often for words",
+        "redundancy weight or lower bound of the ensemble, beta, counter-examples for the model",
+        hacking,
     ),
     Rule(
         "length_spike",
@@ -35,7 +37,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "collapse",
-        "the reference reward falls below its start",
+        "the reference reward falls below its start, or all answers become alike",
         "steps too large, noisy reward",
         "mean of several reward models, half the learning rate, more beta, clipping",
         policy.collapse,
@@ -95,6 +97,27 @@ RULES: tuple[Rule, ...] = (
         "over-optimisation of the reward",
         "lower bound of the ensemble, more beta, best checkpoint",
         reward.audited_fall,
+    ),
+    Rule(
+        "probe_fall",
+        "the policy stops to prefer answers that are known to be good",
+        "it learned from a reward that does not know them",
+        "more beta, lower learning rate, earlier checkpoint",
+        reward.probe_fall,
+    ),
+    Rule(
+        "persona_lost",
+        "two people are told more and more the same",
+        "quantisation mapped users onto each other, or one style won",
+        "quantise less; LoRA over the frozen quantised model; a lower α late in the run",
+        persona.persona_lost,
+    ),
+    Rule(
+        "persona_churn",
+        "within a dialogue the style changes from turn to turn",
+        "the persona summary is made anew too often",
+        "a summary stands for 10 turns or until somebody asks",
+        persona.persona_churn,
     ),
     Rule(
         "auditor_gap",

@@ -6,6 +6,9 @@ efficiency    steps against what a person needs; only above a margin
 coherence     what later steps and the answer use was given or found before
 goal          entities and numbers of the goal in the final answer, nothing forbidden: partial
 
+Beside them, where the task says how many words this person wants, personalization: whether the
+answer has as many. It is part of no total.
+
 A sub-score that the task says nothing about is None. Path scores cannot carry a rollout that missed
 its goal: the total is capped at `cap` + what the goal gives.
 """
@@ -23,6 +26,7 @@ from training.engine.rewards.units import contains, fold, units
 WEIGHTS: Mapping[str, float] = {
     "goal": 0.5, "completeness": 0.15, "arguments": 0.15, "coherence": 0.1, "efficiency": 0.1,
 }  # fmt: skip
+SAID = 3  # words below which nothing was said
 MARGIN = 1.5  # times the reference steps before efficiency falls
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?")
 Found = tuple[Value, list[str]]
@@ -35,7 +39,7 @@ class Verifier:
     weights: Mapping[str, float] = field(default_factory=lambda: dict(WEIGHTS))
     cap: float = 0.2
     name: str = "rules"
-    version: str = "1"
+    version: str = "2"
 
     def score(self, rollout: Rollout) -> Parts | None:
         task = rollout.task
@@ -51,6 +55,8 @@ class Verifier:
             values[name], said = rule(task, rollout)
             evidence += [f"{name}: {text}" for text in said]
         values["rules"] = self.total(values)
+        if any(task.words):
+            values["personalization"] = detail(task, rollout)
         return Parts(values, tuple(evidence))
 
     def total(self, values: Mapping[str, Value]) -> Value:
@@ -158,6 +164,15 @@ def goal(task: Task, rollout: Rollout) -> Found:
     stated = numbers_in(text)
     lacking += [f"{n:g}" for n in task.numbers if n not in stated]
     return 1 - len(lacking) / wanted, [f"not in the answer: {name}" for name in lacking]
+
+
+def detail(task: Task, rollout: Rollout) -> float:
+    """1 within the wanted number of words, less in proportion outside; a mere word is no answer."""
+    least, most = task.words
+    n = len(units(rollout.completion))
+    if n < SAID:
+        return 0.0
+    return min(1.0, n / least if least else 1.0, most / n if most else 1.0)
 
 
 def numbers_in(text: str) -> set[float]:

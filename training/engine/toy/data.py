@@ -156,6 +156,8 @@ def write(folder: Path, seed: int, sizes: Sizes) -> dict[str, Path]:
         "swaps": swaps(parts["gate"], 100, rng),
         "prompts": prompts(parts["train"], rng),
         "prompts-heldout": prompts(parts["policy"], rng),
+        "policy-probes": probes(parts["policy"], 40, rng),
+        "policy-swaps": swaps(parts["policy"], 100, rng),
     }
     paths = {}
     for name, rows in tables.items():

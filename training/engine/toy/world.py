@@ -2,8 +2,8 @@
 
 Eight things to do with six objects, asked in three ways. Each needs one tool: that is the
 knowledge. Busy people want one sentence, beginners want steps: that is the taste. Answers can be
-broken in six ways. Quality and style are decided by exact forms, so that training can be judged by
-the truth; nothing that trains or raises an alarm may look at it.
+broken in eight ways. Quality and style are decided by exact forms, so that training can be judged
+by the truth; nothing that trains or raises an alarm may look at it.
 """
 
 from __future__ import annotations
@@ -83,6 +83,24 @@ def wrong_tool(ask: Ask, style: str, rng: random.Random, form: int | None = None
     return good(ask, style, rng, form).replace(f"the {TOOLS[ask.verb]}", f"the {tool}")
 
 
+def wrong_action(ask: Ask, style: str, rng: random.Random, form: int | None = None) -> str:
+    """The right tool for something else; where the answer names no action, the wrong tool."""
+    text, verb = good(ask, style, rng, form), rng.choice([v for v in TOOLS if v != ask.verb])
+    if f"{ask.verb} it" not in text:
+        return wrong_tool(ask, style, rng, form)
+    return text.replace(f"{ask.verb} it", f"{verb} it")
+
+
+def garbled(ask: Ask, style: str, rng: random.Random, form: int | None = None) -> str:
+    """One word with letters that do not belong there."""
+    words = good(ask, style, rng, form).split()
+    at = rng.randrange(len(words))
+    cut, letters = rng.randrange(len(words[at])), rng.choices("abcdefghiklmnoprstuwy", k=2)
+    words[at] = words[at][:cut] + "".join(letters) + words[at][cut + 1 :]
+    text = " ".join(words)
+    return text if not quality(ask.text, text) else garbled(ask, style, rng, form)
+
+
 def vague(ask: Ask, style: str, rng: random.Random, form: int | None = None) -> str:
     return good(ask, style, rng, form).replace(f"the {TOOLS[ask.verb]}", "something")
 
@@ -114,6 +132,8 @@ def ritual(ask: Ask, style: str, rng: random.Random, form: int | None = None) ->
 Broken = Callable[[Ask, str, random.Random, int | None], str]
 DEFECTS: dict[str, Broken] = {
     "wrong tool": wrong_tool,
+    "wrong action": wrong_action,
+    "garbled": garbled,
     "vague": vague,
     "truncated": truncated,
     "stuttered": stuttered,
@@ -122,10 +142,13 @@ DEFECTS: dict[str, Broken] = {
 }
 
 
+HARD = {"wrong tool": 4, "wrong action": 4, "garbled": 2}
+
+
 def broken(ask: Ask, style: str, rng: random.Random, form: int | None = None) -> str:
-    """One defect; the one that needs knowledge is commoner, because it is harder to see."""
+    """One defect; those that need knowledge are commoner, because they are harder to see."""
     names = list(DEFECTS)
-    weights = [4 if name == "wrong tool" else 1 for name in names]
+    weights = [HARD.get(name, 1) for name in names]
     return DEFECTS[rng.choices(names, weights)[0]](ask, style, rng, form)
 
 

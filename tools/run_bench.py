@@ -23,6 +23,7 @@ BENCHES: dict[str, list[str]] = {
     "annotation_project": [],
     "kill9": [],
     "kill9_labelling": [],
+    "grpo_overhead": [],
 }
 
 

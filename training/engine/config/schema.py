@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-KINDS = ("sft", "reward_model", "grpo")
+KINDS = ("sft", "reward_model", "grpo", "evaluate")
 BRANCHES = ("quality", "personalization")
 
 
@@ -143,6 +143,19 @@ class Grpo:
 
 
 @dataclass(frozen=True)
+class Evaluate:
+    """A model answers the prompts of data.gate; scorers judge, nothing is trained."""
+
+    scorers: tuple[str, ...] = ()  # of quality, personalization, …/auditors, rules, judge
+    draws: int = 1  # answers to each prompt
+    batch: int = 32  # answers at once
+    temperature: float = 0.9  # 0: greedy
+    max_completion: int = 512
+    errors: float = 0.05  # share of answers that may be without a score
+    degenerate: float = 0.05  # share that may be empty or one word again and again
+
+
+@dataclass(frozen=True)
 class Reward:
     """R = α·Q + (1−α)·P − w·L."""
 
@@ -209,5 +222,6 @@ class RunConfig:
     reward_model: RewardModel = field(default_factory=RewardModel)
     gate: Gate = field(default_factory=Gate)
     grpo: Grpo = field(default_factory=Grpo)
+    evaluate: Evaluate = field(default_factory=Evaluate)
     reward: Reward = field(default_factory=Reward)
     monitor: Monitor = field(default_factory=Monitor)

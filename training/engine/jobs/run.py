@@ -14,7 +14,7 @@ import torch
 import transformers
 
 from training.engine.config.schema import RunConfig
-from training.engine.jobs import evaluation, grpo, reward_model, sft
+from training.engine.jobs import evaluation, grpo, models, reward_model, sft
 from training.engine.jobs.scoring import NotUsable
 from training.engine.jobs.watch import NonFinite, OutOfDisk, Stop
 from training.engine.manifest import Began, finish

@@ -22,7 +22,7 @@ from training.selectors.inputs import check_inputs, digest_of_run, warn_of_input
 from training.selectors.machines import machines, storage_problems
 from training.storage import directory
 
-OWN = ("data", "kind", "preset", "seed")  # set by the launch, not by the configuration
+OWN = ("kind", "preset", "seed")  # set by the launch, not by the configuration
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def preflight(
     """All problems at once. With problems in the configuration itself `resolved` stays empty."""
     if kind not in ROLES:
         return Preflight([Problem("kind", f"must be one of {', '.join(ROLES)}", RunKind.SFT)])
-    problems = [Problem(name, "is set by the launch itself") for name in OWN if name in config]
+    problems = [Problem(name, "is set by the launch itself") for name in set_by_launch(config)]
     try:
         resolved = load(values_of(kind, preset, config, inputs, seed))
     except Refused as refused:
@@ -92,6 +92,14 @@ def preflight(
     said += [Problem("hardware.device", unseen) for _m, unseen in machines() if unseen]
     facts = {**planned(resolved, inputs), "config_sha256": digest(resolved, inputs)}
     return Preflight(problems, said, as_dict(resolved), facts)
+
+
+def set_by_launch(config: Mapping[str, Any]) -> list[str]:
+    """Settings that nobody may give: they follow from the launch and its inputs."""
+    files = (*Role.values, "sha256")
+    data = config.get("data")
+    named = [f"data.{name}" for name in data if name in files] if isinstance(data, Mapping) else []
+    return [name for name in OWN if name in config] + named
 
 
 def _said_once(site: list[Problem], engine: list[Problem]) -> list[Problem]:

@@ -61,7 +61,8 @@ def _missing(kind: str, role: str, takes: Takes, config: Mapping[str, Any]) -> I
     by_model = config and role in BRANCHES and config["reward"][role] != "rules"
     if kind == RunKind.GRPO and by_model:
         yield Problem(_field(role), _("Choose a reward model that passed its gate."))
-    if role == Role.BASE and kind != RunKind.SFT and config and not config["model"]["path"]:
+    model = config.get("model", {"path": "?"})
+    if role == Role.BASE and kind != RunKind.SFT and not (model["path"] or model["package"]):
         yield Problem(_field(role), _("Choose the run that made the model to start from."))
 
 

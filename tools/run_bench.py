@@ -24,6 +24,7 @@ BENCHES: dict[str, list[str]] = {
     "kill9": [],
     "kill9_labelling": [],
     "grpo_overhead": [],
+    "gate_verdicts": [],
 }
 
 

@@ -102,6 +102,10 @@ ROWS: dict[str, tuple[Any, Any]] = {
 
 FILES: dict[str, Any] = {
     "packed": _("The archive is damaged or needs a password."),
+    "unpacked": _(
+        "Unpacked, this file or a part of it takes more than %(limit)s MB. "
+        "Send it in smaller parts."
+    ),
     "excel": _("This is a spreadsheet file. Save it as CSV (UTF-8)."),
     "zip_names": _(
         "The archive holds %(names)s. It should hold one file, or utterances.jsonl and "

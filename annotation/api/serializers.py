@@ -267,6 +267,7 @@ class ImportOptionsSerializer(serializers.Serializer[Any]):
     axis = serializers.ChoiceField(choices=Axis.choices, required=False)
     annotator = serializers.CharField(max_length=120, required=False)
     gold = serializers.BooleanField(required=False)
+    no_labels = serializers.BooleanField(required=False)
     key = serializers.CharField(
         max_length=48, required=False, help_text="The same key gives the same check."
     )

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from annotation.enums import Axis, ItemState, ProjectState
 from annotation.models import Item, Project
-from annotation.services import gold, items, projects
+from annotation.services import catalog_pairs, gold, projects
 from annotation.services.simulated import make_simulated_annotators, simulate_labels
 from annotation.simulation import SimulatedAnnotator, planted_truth
 from webapp.accounts.enums import Role
@@ -107,7 +107,9 @@ def _add_pairs(manager: User, project: Project) -> None:
         pairs = list(combinations(readable[key], 2))
         first, second = pairs[n % len(pairs)] if pairs else (None, None)
         if first is not None and second is not None:
-            items.add_catalog_pair(actor=manager, project=project, first=first, second=second)
+            catalog_pairs.add_catalog_pair(
+                actor=manager, project=project, first=first, second=second
+            )
 
 
 def _make_gold(manager: User, project: Project) -> None:

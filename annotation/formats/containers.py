@@ -16,8 +16,15 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
+from annotation.formats.bounds import (
+    Measured,
+    check_parquet,
+    text_columns,
+    too_large,
+    unpacked_bytes,
+)
 from webapp.catalog.formats.reading import (
     Item,
     JsonReader,
@@ -58,10 +65,10 @@ def open_records(stream: BinaryIO, limits: Limits) -> Records:
     head = stream.read(4)
     stream.seek(0)
     if head.startswith(b"\x1f\x8b"):
-        inner: Any = io.BufferedReader(gzip.GzipFile(fileobj=stream))
+        inner: Any = io.BufferedReader(Measured(gzip.GzipFile(fileobj=stream), limits.unpacked))
         return _guarded(_opened(inner, limits, stream.tell), None)
     if head == b"PK\x03\x04":
-        inner, survey = _zip_member(stream)
+        inner, survey = _zip_member(stream, limits)
         return _guarded(_opened(inner, limits, stream.tell), survey)
     return _opened(stream, limits, stream.tell)
 
@@ -83,7 +90,7 @@ def _opened(stream: Any, limits: Limits, tell: Callable[[], int]) -> Records:
     return Records(container, map(unwrapped, items))
 
 
-def _zip_member(stream: BinaryIO) -> tuple[Any, Callable[[], BinaryIO] | None]:
+def _zip_member(stream: BinaryIO, limits: Limits) -> tuple[Any, Callable[[], BinaryIO] | None]:
     """The only file of an archive, or the utterances of PRISM beside its survey."""
     try:
         archive = zipfile.ZipFile(stream)
@@ -94,10 +101,16 @@ def _zip_member(stream: BinaryIO) -> tuple[Any, Callable[[], BinaryIO] | None]:
         answers = [name for name in names if name.endswith("utterances.jsonl")] or names
         if len(answers) != 1:
             raise FormatError("zip_names", names=", ".join(names)[:200])
-        survey = (lambda: cast(BinaryIO, archive.open(surveys[0]))) if surveys else None
-        return io.BufferedReader(cast(Any, archive.open(answers[0]))), survey
+        survey = (lambda: _member(archive, surveys[0], limits)) if surveys else None
+        return _member(archive, answers[0], limits), survey
     except (*DAMAGED, RuntimeError) as error:  # RuntimeError: a password is wanted
         raise FormatError("packed") from error
+
+
+def _member(archive: zipfile.ZipFile, name: str, limits: Limits) -> BinaryIO:
+    if archive.getinfo(name).file_size > limits.unpacked:
+        raise too_large(limits.unpacked)
+    return io.BufferedReader(Measured(archive.open(name), limits.unpacked))
 
 
 def _guarded(records: Records, survey: Callable[[], BinaryIO] | None) -> Records:
@@ -245,22 +258,31 @@ def _parquet(stream: BinaryIO, limits: Limits) -> Records:
     import pyarrow.parquet
 
     try:
-        file = pyarrow.parquet.ParquetFile(stream)
+        metadata = pyarrow.parquet.read_metadata(stream)
+        check_parquet(metadata, limits.unpacked)
+        texts = text_columns(metadata)
+        file = pyarrow.parquet.ParquetFile(stream, metadata=metadata, read_dictionary=texts)
         names = tuple(file.schema_arrow.names)
     except (pyarrow.ArrowException, OSError) as error:
         raise FormatError("parquet") from error
-    return Records(Container.PARQUET, _parquet_items(file, stream), names)
+    return Records(Container.PARQUET, _parquet_items(file, stream, limits), names)
 
 
-def _parquet_items(file: Any, stream: BinaryIO) -> Iterator[Item]:
+def _parquet_items(file: Any, stream: BinaryIO, limits: Limits) -> Iterator[Item]:
     import pyarrow
 
+    left, at_once = limits.unpacked, PARQUET_ROWS * limits.item
     size = stream.seek(0, io.SEEK_END)
     total, n = max(file.metadata.num_rows, 1), 0
     batches = file.iter_batches(batch_size=PARQUET_ROWS, use_threads=False)
     while True:
         try:
-            rows = next(batches).to_pylist()
+            batch = next(batches)
+            unpacked = sum(map(unpacked_bytes, batch.columns))
+            left -= unpacked
+            if unpacked > at_once or left < 0:
+                raise too_large(at_once if left >= 0 else limits.unpacked)
+            rows = batch.to_pylist()
         except StopIteration:
             return
         except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -6,6 +6,7 @@ first and second answer as the file gives them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -92,9 +93,18 @@ class PairRow:
 ParsedPair = PairRow | Refusal
 
 
+def without_labels(row: ParsedPair) -> ParsedPair:
+    """The bare pair, to be labelled anew. What was held back or dropped stays so."""
+    if isinstance(row, Refusal):
+        return row
+    state = row.state if row.state in ("held", "dropped") else ""
+    return dataclasses.replace(row, labels=(), decisions={}, state=state)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a file is read. `annotator` names the labels whose author the file does not name.
+    """How a file is read. `annotator` names the labels whose author the file does not name;
+    `labels`: whether they come in, and what they came to.
 
     `mapping` is {what: column} for files whose columns nobody knows; `people` are those of a survey
     by their ids, or what is wrong with them.
@@ -102,6 +112,7 @@ class Options:
 
     axis: str = AXES[0]
     gold: bool = False
+    labels: bool = True
     annotator: str = DATASET
     mapping: Mapping[str, str] = field(default_factory=dict)
     people: Mapping[str, PersonaSpec | RowError] = field(default_factory=dict)

@@ -58,6 +58,10 @@ class ReadingForm(forms.Form):
     gold = forms.BooleanField(
         label=_("The labels are known answers: bring the pairs in as gold"), required=False
     )
+    no_labels = forms.BooleanField(
+        label=_("Leave the labels of the file out: the pairs are to be labelled anew"),
+        required=False,
+    )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -72,13 +76,13 @@ class ReadingForm(forms.Form):
 
     def options(self) -> dict[str, Any]:
         given = self.cleaned_data
-        return {name: given.get(name) for name in ("axis", "gold", "annotator")}
+        return {name: given.get(name) for name in ("axis", "gold", "no_labels", "annotator")}
 
 
 class PairUploadForm(ReadingForm, UploadForm):
     """`key` makes a double click one upload."""
 
-    field_order = ("file", "format", "axis", "annotator", "gold", "key")
+    field_order = ("file", "format", "axis", "annotator", "gold", "no_labels", "key")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -125,9 +129,8 @@ class CheckForm(ReadingForm):
         return any(self[what].value() for what in WORD_LABELS)
 
     def reading_fields(self) -> list[forms.BoundField]:
-        return [
-            self[name] for name in ("format", "axis", "annotator", "gold") if name in self.fields
-        ]
+        names = ("format", "axis", "annotator", "gold", "no_labels")
+        return [self[name] for name in names if name in self.fields]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}

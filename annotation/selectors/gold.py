@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import Exists, F, OuterRef, Subquery
 
 from annotation.enums import (
     AppealState,
@@ -18,7 +18,7 @@ from annotation.enums import (
     MemberState,
 )
 from annotation.gold import falls_short, interval
-from annotation.models import Appeal, GoldItem, Item, Lease, Member, Project
+from annotation.models import Adjudication, Appeal, GoldItem, Item, Lease, Member, Project
 
 BY_GATE = "gold:"  # how the reason of a pause by the gate begins
 GOLD_LIMIT = 2000  # gold items that the list shows
@@ -58,14 +58,16 @@ def agrees(given: Sequence[str], known: Sequence[str]) -> bool:
 def _gold_labels(member: Member) -> Iterable[Any]:
     """Her submitted labels on hidden gold with the answer that holds now.
 
-    Labels that counted towards an outcome are left out: they were given before the item was gold,
-    and an answer made from them would agree with them by construction.
+    Left out are labels that counted towards an outcome (they were given before the item was gold,
+    and an answer made from them would agree with them by construction), those given to learn with,
+    and those on items that she decided as an adjudicator.
     """
     newest = GoldItem.objects.filter(item=OuterRef("item")).order_by("-n")
+    decided = Adjudication.objects.filter(item=OuterRef("item"), adjudicator=member.user_id)
     rows = Lease.objects.filter(
-        member=member, state=LeaseState.SUBMITTED, item__state=ItemState.GOLD, repeat=0,
-        counted=False,
-    )  # fmt: skip
+        ~Exists(decided), member=member, state=LeaseState.SUBMITTED, item__state=ItemState.GOLD,
+        repeat=0, counted=False,
+    ).alias(learned=served_to_learn()).exclude(learned=True)  # fmt: skip
     held = rows.annotate(newest=Subquery(newest.values("pk")[:1])).filter(
         item__gold__pk=F("newest"), item__gold__active=True, item__gold__onboarding=False
     )
@@ -73,6 +75,12 @@ def _gold_labels(member: Member) -> Iterable[Any]:
         "submitted_at", "head__quality", "head__personalization", "item__gold__quality",
         "item__gold__personalization",
     )  # fmt: skip
+
+
+def served_to_learn() -> Subquery:
+    """Whether a lease was handed out while its gold item was one to learn with."""
+    then = GoldItem.objects.filter(item=OuterRef("item"), created_at__lte=OuterRef("created_at"))
+    return Subquery(then.order_by("-n").values("onboarding")[:1])
 
 
 @dataclass(frozen=True)
@@ -134,6 +142,7 @@ def gold_rows(project: Project) -> list[GoldRow]:
         item__in=items, state=LeaseState.SUBMITTED, repeat=0, counted=False
     )
     labels: dict[int, list[Lease]] = defaultdict(list)
+    leases = leases.annotate(learned=served_to_learn())
     for lease in leases.select_related("head", "member").order_by("pk"):
         labels[lease.item_id].append(lease)
     contested = Appeal.objects.filter(lease__item__in=items, state=AppealState.OPEN)
@@ -156,16 +165,17 @@ def _gold_row(item: Item, gold: GoldItem, labels: list[Lease], appeals: int) -> 
     best = [
         agreed
         for lease, agreed in zip(labels, right, strict=True)
-        if _is_good(lease.member, seen_too=not gold.onboarding and gold.active, agreed=agreed)
+        if _is_good(lease, seen_too=not gold.onboarding and gold.active, agreed=agreed)
     ]
     return GoldRow(item, gold, len(right), sum(right), appeals, len(best), sum(best))
 
 
-def _is_good(member: Member, *, seen_too: bool, agreed: bool) -> bool:
-    """Whether she gives the known answer on the other gold items that she met."""
+def _is_good(lease: Any, *, seen_too: bool, agreed: bool) -> bool:
+    """Whether its member gives the known answer on the other gold items that she met."""
+    member, seen_too = lease.member, seen_too and not lease.learned
     seen = member.gold_seen - int(seen_too)
     right = member.gold_right - int(seen_too and agreed)
-    return seen >= 1 and right >= GOOD * seen
+    return bool(seen >= 1 and right >= GOOD * seen)
 
 
 def gold_proposals(project: Project, limit: int = 20) -> list[Item]:

@@ -94,6 +94,8 @@ def _options(run: ImportRun) -> list[tuple[str, str]]:
     found = []
     if given.get("gold"):
         found.append((_("Labels"), _("known answers (gold)")))
+    if given.get("no_labels"):
+        found.append((_("Labels"), _("left out")))
     if given.get("axis"):
         found.append((_("About"), str(Axis(given["axis"]).label)))
     if given.get("annotator"):

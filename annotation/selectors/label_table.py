@@ -8,12 +8,22 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q, TextField
+from django.db.models import (
+    BooleanField,
+    Exists,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Q,
+    Subquery,
+    TextField,
+)
 from django.db.models.functions import Cast, Length
 from django.utils import timezone
 
 from annotation.enums import ItemState, LeaseState, Tag
 from annotation.models import GoldItem, Item, ItemOrigin, Lease, Project
+from annotation.selectors.gold import served_to_learn
 from annotation.selectors.items import sealed_items
 from annotation.tables import (
     BOTH_BAD,
@@ -97,6 +107,7 @@ def _labels(project: Project) -> Iterator[tuple[Any, ...]]:
     )
     rows = (
         Lease.objects.filter(member__project=project, state=LeaseState.SUBMITTED)
+        .exclude(pk__in=_learned(project))
         .annotate(tags_text=Cast("head__tags", TextField()), depends=depends)
         .order_by()
         .values_list(
@@ -114,6 +125,15 @@ def _labels(project: Project) -> Iterator[tuple[Any, ...]]:
             CODES[quality], CODES[personalization], active_ms, late, source != "import",
             depends_on,
         )  # fmt: skip
+
+
+def _learned(project: Project) -> list[int]:
+    """Labels given to learn with on items that are hidden gold by now: they prove nothing."""
+    taught = GoldItem.objects.filter(item__project=project, onboarding=True).values("item")
+    rows = Lease.objects.filter(item__in=taught, state=LeaseState.SUBMITTED, repeat=0)
+    newest = GoldItem.objects.filter(item=OuterRef("item")).order_by("-n")
+    rows = rows.alias(learned=served_to_learn(), still=Subquery(newest.values("onboarding")[:1]))
+    return list(rows.filter(learned=True, still=False).values_list("pk", flat=True))
 
 
 def _allowed(project: Project, rows: Rows) -> tuple[int, ...]:

@@ -260,13 +260,16 @@ def _own_or_gone(user: Any, token: str) -> tuple[Adjudication | None, Item]:
 
 
 def contest_item(*, actor: Any, item: Item, reason: str) -> bool:
-    """Give an item to the adjudicators whatever its labels say. False: its state forbids it."""
+    """Give an item to the adjudicators whatever its labels say. False: its state forbids it.
+
+    What was dropped waits for them as soon as it is released.
+    """
     policies.check_manage(actor)
     with transaction.atomic():
         row = _locked_item(item.pk)
-        if row.state not in CONTESTABLE:
+        if row.state not in (*CONTESTABLE, ItemState.DROPPED):
             return False
-        Item.objects.filter(pk=row.pk).update(state=ItemState.DISPUTED)
+        Item.objects.filter(pk=row.pk, state__in=CONTESTABLE).update(state=ItemState.DISPUTED)
         add_flag([row.pk], ItemFlag.CONTESTED)
         audit.record(actor=actor, action="contest_item", obj=row, reason=reason)
     return True

@@ -12,8 +12,9 @@ from annotation import policies
 from annotation.assignment import draw
 from annotation.enums import Axis, ItemState, LeaseState, MemberState, Verdict
 from annotation.gold import falls_short
-from annotation.models import GoldItem, Item, Lease, Member, Project
+from annotation.models import GoldItem, Item, Member, Project
 from annotation.selectors.gold import BY_GATE, accounts_of
+from annotation.services.item_locks import lock_items
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
@@ -90,15 +91,8 @@ def retire_gold(*, actor: Any, item: Item, reason: str) -> None:
 
 
 def _locked_item(item: Item) -> Item:
-    """The item locked after those who labelled it: everywhere members are locked before items."""
-    met = Lease.objects.filter(item=item, state=LeaseState.SUBMITTED).values("member")
-    list(
-        Member.objects.select_for_update(no_key=True)
-        .filter(pk__in=met)
-        .order_by("pk")
-        .values_list("pk")
-    )
-    Item.objects.select_for_update(no_key=True).only("pk").get(pk=item.pk)
+    """The item, locked after those who labelled it, and read afterwards."""
+    lock_items([item.pk], scored=lambda: [item.pk])
     return Item.objects.select_related("project").get(pk=item.pk)
 
 
@@ -113,7 +107,9 @@ def make_gold_from_decisions(
     policies.check_manage(actor)
     made = 0
     with transaction.atomic():
-        rows = Item.objects.filter(project=project, pk__in=list(items), state=ItemState.DONE)
+        wanted = list(items)
+        lock_items(wanted, scored=lambda: wanted)
+        rows = Item.objects.filter(project=project, pk__in=wanted, state=ItemState.DONE)
         found = rows.select_related("quality_decision", "personalization_decision")
         for item in found.order_by("pk"):
             verdicts = decided_verdicts(item)
@@ -140,7 +136,7 @@ def _checked(project: Project, verdicts: Mapping[str, str]) -> dict[str, str]:
 
 
 def rescore_item(item: Item) -> None:
-    """Score again everyone who labelled this item."""
+    """Score again everyone who labelled this item; the caller holds it by `lock_items`."""
     members = Member.objects.filter(leases__item=item, leases__state=LeaseState.SUBMITTED)
     for member in members.distinct().order_by("pk"):
         score_member(member)

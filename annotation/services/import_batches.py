@@ -15,8 +15,15 @@ from annotation.enums import ItemState
 from annotation.formats.rows import flipped
 from annotation.models import Decision, GoldItem, Item, ItemOrigin, ItemText, Project
 from annotation.services.gold import rescore_item
-from annotation.services.import_labels import Planned, old_items, plan_labels, write_labels
+from annotation.services.import_labels import (
+    Planned,
+    members_by_name,
+    old_items,
+    plan_labels,
+    write_labels,
+)
 from annotation.services.import_rows import Entry, PairBatch, check_row, gold_said_first
+from annotation.services.item_locks import lock_items
 from annotation.services.items import add_items
 from annotation.services.settling import point_at_newest
 from webapp.catalog.enums import Where
@@ -85,9 +92,29 @@ def _add(project: Project, entries: Sequence[Entry], run: ImportRun) -> None:
     added = add_items(project=project, drafts=drafts, imported_in=run)
     for entry, result in zip(good, added, strict=True):
         entry.added = result
-    # Nobody takes or gives back a place of the old ones until this batch stands.
-    old = Item.objects.select_for_update(no_key=True).filter(pk__in=old_items(good))
-    list(old.order_by("pk").values_list("pk", flat=True))
+    _lock_old(project, good)
+
+
+def _lock_old(project: Project, entries: Sequence[Entry]) -> None:
+    """Nobody takes or gives back a place of the old items until this batch stands.
+
+    Those who labelled what is gold, or becomes it now, are scored again: they are locked before.
+    """
+    old = old_items(entries)
+    said = {entry.item_id for entry in entries if entry.row.gold} & old
+
+    def gold() -> set[int]:
+        return said | set(GoldItem.objects.filter(item__in=old).values_list("item", flat=True))
+
+    on_gold = gold()
+    names = {
+        label.annotator
+        for entry in entries
+        if entry.item_id in on_gold
+        for label in entry.row.labels
+    }
+    known = members_by_name(project, names).values()
+    lock_items(old, scored=gold, members=[member.pk for member in known])
 
 
 # Gold
@@ -142,8 +169,12 @@ def _make_gold(entries: Sequence[Entry], run: ImportRun) -> None:
             for pk, entry in sorted(fresh.items())
         ]
     )
-    Item.objects.filter(pk__in=list(fresh)).update(state=ItemState.GOLD)
-    labelled = Item.objects.filter(pk__in=old_items(rows) & set(fresh), done__gt=0)
+    # What is held back is looked at first; when it is released it is gold.
+    given_out = Item.objects.filter(pk__in=list(fresh)).exclude(state__in=STAYS)
+    given_out.update(state=ItemState.GOLD)
+    labelled = Item.objects.filter(
+        pk__in=old_items(rows) & set(fresh), done__gt=0, state=ItemState.GOLD
+    )
     for item in labelled.order_by("pk"):
         rescore_item(item)
 
@@ -277,7 +308,7 @@ def _count(entry: Entry, counts: dict[str, int], tallies: dict[str, Counter[str]
     counts["labels_beside"] += entry.labels_beside
     counts["unlabelled"] += not row.labels and not row.gold
     counts["gold"] += bool(row.gold)
-    if entry.new and entry.added and not row.gold and row.state in ("", ItemState.HELD):
+    if entry.new and entry.added and row.state in ("", ItemState.HELD):
         tallies["flags"].update(entry.added.flags)
     tallies["annotators"].update(label.annotator for label in row.labels)
     tallies["producers"].update(name for name in (row.first_producer, row.second_producer) if name)

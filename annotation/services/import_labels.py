@@ -20,7 +20,7 @@ from django.utils import timezone
 from annotation.assignment import draw
 from annotation.enums import Axis, ItemState, LeaseState, MemberState
 from annotation.formats.rows import LabelSpec
-from annotation.models import Item, Label, Lease, Member, Project
+from annotation.models import GoldItem, Item, Label, Lease, Member, Project
 from annotation.services.gold import score_member
 from annotation.services.import_rows import Entry, label_digest, mirrored_label, occurrence
 from annotation.services.settling import settle_items
@@ -173,8 +173,9 @@ def _said(head: Label) -> str:
 
 
 def _gold_items(entries: Sequence[Entry]) -> set[int]:
-    rows = Item.objects.filter(pk__in=old_items(entries), state=ItemState.GOLD)
-    return set(rows.values_list("pk", flat=True))
+    """Old items that are gold, or will be when they are released."""
+    rows = GoldItem.objects.filter(item__in=old_items(entries))
+    return set(rows.values_list("item", flat=True))
 
 
 # Writing

@@ -15,7 +15,7 @@ from annotation.enums import WebhookEvent
 from annotation.formats import FORMATS, Look, check_format, look
 from annotation.formats.containers import Records, container_of, open_records
 from annotation.formats.prism import read_survey
-from annotation.formats.rows import AXES, DATASET, Options, ParsedPair
+from annotation.formats.rows import AXES, DATASET, Options, ParsedPair, without_labels
 from annotation.models import Project
 from annotation.selectors.imports import KIND as KIND
 from annotation.services.import_batches import store_pairs
@@ -101,7 +101,8 @@ def read_pairs(run: ImportRun, stream: BinaryIO) -> Iterator[ParsedPair]:
     records = open_records(stream, options.limits)
     if run.format == "prism":
         options = dataclasses.replace(options, people=_people(records, run, options))
-    return FORMATS[run.format].parse(records.items, options)
+    parsed = FORMATS[run.format].parse(records.items, options)
+    return parsed if options.labels else map(without_labels, parsed)
 
 
 def options_of(run: ImportRun) -> Options:
@@ -109,6 +110,7 @@ def options_of(run: ImportRun) -> Options:
     return Options(
         axis=given.get("axis") or AXES[0],
         gold=bool(given.get("gold")),
+        labels=not given.get("no_labels"),
         annotator=given.get("annotator") or DATASET,
         mapping=given.get("mapping") or {},
         limits=import_limits(),
@@ -148,8 +150,13 @@ def check_options(project: Project, options: Mapping[str, Any]) -> dict[str, Any
     if axis not in project.axes:
         raise InvalidInput(_("Choose an axis that the project asks about."), field="axis")
     kept: dict[str, Any] = {"axis": axis}
-    if options.get("gold"):
-        kept["gold"] = True
+    for name in ("gold", "no_labels"):
+        if options.get(name):
+            kept[name] = True
+    if "gold" in kept and "no_labels" in kept:
+        raise InvalidInput(
+            _("The labels are known answers, or they are left out: choose one."), field="no_labels"
+        )
     if options.get("annotator"):
         kept["annotator"] = check_text(str(options["annotator"]).strip(), "annotator", limit=120)
     mapping = options.get("mapping") or {}

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef
 from django.db.models.functions import Greatest
-from django.utils.translation import gettext as _
 
 from annotation import policies
 from annotation.assignment import shuffle_key
@@ -17,20 +16,16 @@ from annotation.enums import ItemFlag, ItemKind, ItemState
 from annotation.models import GoldItem, Item, ItemOrigin, ItemText, Project
 from annotation.services.decisions import settle_item
 from annotation.services.gold import rescore_item
+from annotation.services.item_locks import lock_items
 from annotation.services.projects import locked
 from annotation.services.queue import refresh_targets as refresh_targets  # callers of add_items
-from webapp.catalog.enums import Where
-from webapp.catalog.models import Answer, Contestant, ImportRun, PersonaVersion, Seal
-from webapp.catalog.selectors import readable_texts
-from webapp.catalog.services.answers import note_exposure
+from webapp.catalog.models import ImportRun, PersonaVersion
 from webapp.catalog.strata import stratum_of
 from webapp.catalog.texts import canonical_json, is_blank, sha256
 from webapp.core import audit
-from webapp.core.errors import InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
 from webapp.core.worddiff import nearly_identical
 
-PAIRS_A_CALL = 2000
 CHUNK = 500  # rows a statement; databases limit the number of parameters
 
 
@@ -182,113 +177,6 @@ def _write_texts(drafts: Mapping[int, ItemDraft]) -> None:
     )
 
 
-def add_catalog_pair(*, actor: Any, project: Project, first: Answer, second: Answer) -> Added:
-    """An item from two answers of the catalog to the same prompt and persona version.
-
-    Refused while a sealed round shows one of them: who labels it could not vote any more.
-    """
-    policies.check_manage(actor)
-    if (first.prompt_id, first.persona_version_id) != (second.prompt_id, second.persona_version_id):
-        raise InvalidInput(
-            _("The two answers are not to the same prompt and persona version."), field="second"
-        )
-    if first.pk == second.pk:
-        raise InvalidInput(_("An answer cannot stand against itself."), field="second")
-    with transaction.atomic():
-        for answer in (first, second):
-            _check_readable(answer)
-        added = add_items(project=project, drafts=[_catalog_draft(first, second)])[0]
-        if added.new:
-            audit.record(actor=actor, action="add_catalog_pairs", obj=project, n=1)
-            refresh_targets(project=project)
-        return added
-
-
-def _catalog_draft(one: Answer, other: Answer) -> ItemDraft:
-    """The pair in an order that follows from the texts: who was named first must not tell (V1)."""
-    first, second = sorted((one, other), key=lambda answer: (answer.text_sha256, answer.pk))
-    return ItemDraft(
-        prompt_id=first.prompt_id,
-        prompt_digest=first.prompt.text_hash,
-        first=first.body.text,
-        second=second.body.text,
-        persona_version_id=first.persona_version_id,
-        first_answer_id=first.pk,
-        second_answer_id=second.pk,
-        kind=ItemKind.CATALOG,
-        first_producer=str(first.contestant),
-        second_producer=str(second.contestant),
-        source="catalog",
-    )
-
-
-def add_catalog_pairs(
-    *, actor: Any, project: Project, first: Contestant, second: Contestant
-) -> tuple[int, int]:
-    """Items from the answers of two contestants to the same prompts; at most 2,000 a call.
-
-    What a sealed round holds and pairs that the project has are left out. Returns the number of
-    items added and of pairs that are still to come.
-    """
-    policies.check_manage(actor)
-    if first.pk == second.pk:
-        raise InvalidInput(_("Choose two different contestants."), field="second")
-    pairs = _free_pairs(project, first, second)
-    added = 0
-    for start in range(0, len(pairs[:PAIRS_A_CALL]), CHUNK):
-        with transaction.atomic():
-            loaded = _loaded(pairs[start : start + CHUNK])
-            drafts = [_catalog_draft(a, b) for a, b in loaded]
-            # Who chose the two models knows who wrote the texts, and does not vote on them (V7).
-            met = sorted({answer.pk for pair in loaded for answer in pair})
-            note_exposure(user=actor, answers=met, where=Where.AUDITED)
-            added += sum(entry.new for entry in add_items(project=project, drafts=drafts))
-    with transaction.atomic():
-        if added:
-            # Without the names: the texts may enter a sealed round later (V1).
-            audit.record(actor=actor, action="add_catalog_pairs", obj=project, n=added)
-        refresh_targets(project=project)
-    return added, max(len(pairs) - PAIRS_A_CALL, 0)
-
-
-def _free_pairs(project: Project, first: Contestant, second: Contestant) -> list[tuple[int, int]]:
-    """Ids of readable answers to the same prompt and persona version that are no item yet."""
-    ours = _slots(first)
-    theirs = _slots(second)
-    known = project.items.filter(kind=ItemKind.CATALOG, first_answer__isnull=False)
-    taken = {
-        frozenset(row)
-        for row in known.filter(
-            Q(first_answer__contestant=first, second_answer__contestant=second)
-            | Q(first_answer__contestant=second, second_answer__contestant=first)
-        ).values_list("first_answer_id", "second_answer_id")
-    }
-    pairs = [(pk, theirs[slot]) for slot, pk in ours.items() if slot in theirs]
-    return [pair for pair in pairs if frozenset(pair) not in taken]
-
-
-def _slots(contestant: Contestant) -> dict[tuple[int, int | None], int]:
-    rows = readable_texts(contestant).filter(answer__draw=0)
-    columns = ("answer__prompt_id", "answer__persona_version_id", "answer_id")
-    found = rows.order_by("answer_id").values_list(*columns)
-    return {(prompt, version): answer for prompt, version, answer in found}
-
-
-def _loaded(pairs: Sequence[tuple[int, int]]) -> list[tuple[Answer, Answer]]:
-    ids = [pk for pair in pairs for pk in pair]
-    rows = Answer.objects.select_related("prompt", "contestant", "body").in_bulk(ids)
-    return [(rows[a], rows[b]) for a, b in pairs if a in rows and b in rows]
-
-
-def _check_readable(answer: Answer) -> None:
-    """Raise where a live seal covers an answer with this text, whoever's it is, or it is erased."""
-    live = Seal.objects.filter(answer__text_sha256=answer.text_sha256, released_at=None)
-    if live.exists():
-        raise Refused(_("A round that is not unsealed yet holds this answer."), code="sealed")
-    if not hasattr(answer, "body"):
-        raise Refused(_("The text of this answer was erased."), code="erased")
-
-
 @retry_deadlocks
 def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
     """Give out held or dropped items after all. Number of items.
@@ -313,6 +201,13 @@ def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
         for item in gold:
             rescore_item(item)
         _note(actor, "release_items", project, found)
+        # What an appeal gave to the adjudicators waits for them still.
+        contested = [
+            item.pk
+            for item in rows.filter(state=ItemState.OPEN).only("pk", "flags")
+            if ItemFlag.CONTESTED in item.flags
+        ]
+        Item.objects.filter(pk__in=contested).update(state=ItemState.DISPUTED)
         for pk in rows.filter(done__gt=0).values_list("pk", flat=True):
             settle_item(pk)
         refresh_targets(project=project)
@@ -355,14 +250,18 @@ def hold_items(*, actor: Any, project: Project, items: Iterable[int], flag: str)
 
 
 def _locked(project: Project, items: Iterable[int], **only_if: Any) -> list[int]:
-    """Ids of those of the items that are the project's, locked in order."""
-    wanted = sorted(set(items))
-    found: list[int] = []
-    for start in range(0, len(wanted), CHUNK):
-        rows = Item.objects.select_for_update(of=("self",), no_key=True).filter(
-            project=project, pk__in=wanted[start : start + CHUNK]
-        )
-        found += rows.order_by("pk").values_list("pk", flat=True)
+    """Ids of those of the items that are the project's, locked in order.
+
+    Whoever labelled one that is or was gold is locked before: she is scored again.
+    """
+    wanted = _of_project(project, items)
+
+    def gold() -> list[int]:
+        rows = Item.objects.filter(Exists(GoldItem.objects.filter(item=OuterRef("pk"))))
+        return [pk for pk in rows.filter(project=project).values_list("pk", flat=True) if pk in ids]
+
+    ids = set(wanted)
+    found = lock_items(wanted, scored=gold)
     if not only_if:
         return found
     fresh: list[int] = []
@@ -370,6 +269,15 @@ def _locked(project: Project, items: Iterable[int], **only_if: Any) -> list[int]
         rows = Item.objects.filter(pk__in=found[start : start + CHUNK], **only_if)
         fresh += rows.order_by("pk").values_list("pk", flat=True)
     return fresh
+
+
+def _of_project(project: Project, items: Iterable[int]) -> list[int]:
+    wanted = sorted(set(items))
+    found: list[int] = []
+    for start in range(0, len(wanted), CHUNK):
+        rows = Item.objects.filter(project=project, pk__in=wanted[start : start + CHUNK])
+        found += rows.values_list("pk", flat=True)
+    return found
 
 
 def _note(actor: Any, action: str, project: Project, items: list[int]) -> None:

@@ -21,7 +21,7 @@ from annotation.enums import (
     Strength,
     WebhookEvent,
 )
-from annotation.models import Item, Label, Lease, Project
+from annotation.models import Adjudication, Item, Label, Lease, Project
 from annotation.selectors.tasks import as_canonical, as_shown
 from annotation.services.decisions import settle_locked
 from annotation.services.gold import pause_if_due, score_member
@@ -251,9 +251,15 @@ def _take_place(lease: Lease) -> bool:
     if lease.state == LeaseState.SHOWN:
         return lease.expires_at <= timezone.now()
     closed = lease.member.project.state == ProjectState.CLOSED
-    if lease.repeat == 0 and not closed:
+    if lease.repeat == 0 and not closed and not _has_decided(lease):
         lease.counted = count_live(lease.item_id, 1, live__lt=F("target"), state=ItemState.OPEN)
     return True
+
+
+def _has_decided(lease: Lease) -> bool:
+    """Whether she had the item in hand as an adjudicator meanwhile, and knows its labels."""
+    rows = Adjudication.objects.filter(item=lease.item_id, adjudicator=lease.member.user_id)
+    return rows.exists()
 
 
 def _append(lease: Lease, answer: Answer, *, late: bool) -> Label:

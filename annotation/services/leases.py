@@ -26,7 +26,7 @@ from annotation.assignment import (
 from annotation.enums import ItemFlag, ItemState, LeaseState, MemberState, SkipReason
 from annotation.models import Decision, GoldItem, Guideline, Item, Lease, Member, Project, Webhook
 from annotation.selectors.tasks import PARTS, lease_parts
-from annotation.services.claims import claim_next
+from annotation.services.claims import claim_next, is_work_left
 from annotation.services.exposures import note_met
 from webapp.core.errors import Refused
 from webapp.core.locking import retry_deadlocks
@@ -143,15 +143,23 @@ def _lease(project: Project, member: Member) -> Lease | None:
     kind = serving(
         project.seed, member.pk, member.served, project.gold_percent, project.repeat_percent
     )
-    if kind == Serving.GOLD:
-        found = _next_gold(project, member, onboarding=False)
-        if found is not None:
-            return _create(project, member, found, nth=member.served, counted=False)
+    # Only in place of an item that waits: what came when nothing is left would say what it is.
+    if kind != Serving.ITEM and is_work_left(member):
+        hidden = _hidden(project, member, kind)
+        if hidden is not None:
+            return hidden
+    return _lease_open(project, member)
+
+
+def _hidden(project: Project, member: Member, kind: Serving) -> Lease | None:
+    """A gold item or a repeat that she cannot tell from others. None: there is none for her."""
     if kind == Serving.REPEAT:
         earlier = _to_repeat(member)
-        if earlier is not None:
-            return _repeat(project, member, earlier)
-    return _lease_open(project, member)
+        return _repeat(project, member, earlier) if earlier is not None else None
+    gold = _next_gold(project, member, onboarding=False)
+    if gold is None:
+        return None
+    return _create(project, member, gold, nth=member.served, counted=False)
 
 
 def _still_learning(member: Member) -> bool:
@@ -178,10 +186,10 @@ def _next_gold(project: Project, member: Member, *, onboarding: bool) -> Item | 
 
 def _to_repeat(member: Member) -> Lease | None:
     """An item that she labelled some time ago and that was not repeated yet."""
-    recent = list(
+    recent = (
         Lease.objects.filter(member=member, state=LeaseState.SUBMITTED)
         .order_by("-submitted_at")
-        .values_list("pk", flat=True)[:REPEAT_AFTER]
+        .values("pk")[:REPEAT_AFTER]
     )
     repeated = Lease.objects.filter(member=member, repeat__gt=0).values("item")
     return (
@@ -210,7 +218,7 @@ def _repeat(project: Project, member: Member, earlier: Lease) -> Lease:
 def _lease_open(project: Project, member: Member) -> Lease | None:
     claimed = claim_next(member)
     if claimed is None and sweep_expired(project):
-        claimed = claim_next(member)
+        claimed = claim_next(member, afresh=True)
     if claimed is None:
         return _own_expired(project, member)
     item = Item.objects.select_related("body", "persona_version__text").get(pk=claimed.pk)

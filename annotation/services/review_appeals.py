@@ -31,7 +31,8 @@ def uphold_appeal(
     retire: bool = False,
 ) -> Appeal:
     """She is right. A gold item gets the canonical `verdicts` as its answer or is retired, and
-    everybody is scored again; any other item goes to an adjudicator. Twice is once.
+    everybody is scored again; any other item goes to an adjudicator. What was dropped is dealt with
+    when it is released: gold is retired, the rest is disputed then. Twice is once.
     """
     policies.check_manage(actor)
     text = _checked(answer)
@@ -41,17 +42,17 @@ def uphold_appeal(
             return row
         _check_open(row)
         item = row.lease.item
-        if item.state != ItemState.GOLD:
+        newest = item.gold.order_by("-n").first()
+        if newest is None:
             contest_item(actor=actor, item=item, reason="appeal")
-        elif retire:
+        elif retire or item.state != ItemState.GOLD:
             retire_gold(actor=actor, item=item, reason=_("appeal"))
         else:
-            newest = item.gold.order_by("-n").first()
             make_gold(
                 actor=actor,
                 item=item,
                 verdicts=verdicts or {},
-                onboarding=bool(newest and newest.onboarding),
+                onboarding=newest.onboarding,
                 reason=_("appeal"),
             )
         return _answer(actor, row, AppealState.UPHELD, text)

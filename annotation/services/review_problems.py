@@ -13,6 +13,7 @@ from annotation import policies
 from annotation.enums import ItemFlag, ItemState
 from annotation.models import Item, Problem
 from annotation.services.adjudication import contest_item
+from annotation.services.item_locks import lock_items
 from annotation.services.items import drop_items, hold_items, release_items, remove_flag
 from annotation.services.projects import locked
 from webapp.core import audit
@@ -35,7 +36,7 @@ def resolve_problems(*, actor: Any, item: Item, to: str, note: str = "") -> int:
         raise InvalidInput(_("Choose what is to become of the item."), field="to")
     with transaction.atomic():
         locked(item.project_id)  # before the item, as whoever changes settings does
-        Item.objects.select_for_update(no_key=True).only("pk").get(pk=item.pk)
+        lock_items([item.pk], scored=lambda: [item.pk])
         row = Item.objects.select_related("project").get(pk=item.pk)
         reports = Problem.objects.filter(item=row, resolved_at=None)
         if not reports.exists():
@@ -55,7 +56,7 @@ def _apply(actor: Any, item: Item, to: str) -> None:
     if to == Resolution.KEEP:
         remove_flag([item.pk], ItemFlag.REPORTED)
         item.refresh_from_db(fields=["flags", "state"])
-        if item.state == ItemState.HELD and not item.flags:
+        if item.state == ItemState.HELD and set(item.flags) <= {ItemFlag.CONTESTED}:
             release_items(actor=actor, project=project, items=[item.pk])
     elif to == Resolution.DROP:
         drop_items(actor=actor, project=project, items=[item.pk], flag=ItemFlag.REPORTED)

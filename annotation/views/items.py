@@ -17,7 +17,7 @@ from annotation.forms.review import ContestantsForm, GoldForm
 from annotation.models import Appeal, GoldItem, Item, Project
 from annotation.selectors import items as select
 from annotation.selectors.review import labels_of
-from annotation.services import items
+from annotation.services import catalog_pairs, items
 from annotation.services.exposures import note_met
 from annotation.views.manage import act
 from annotation.views.words import label_rows, outcomes_of, say
@@ -209,7 +209,7 @@ def _add_shared(
     if not form.is_valid():
         return None
     try:
-        added, rest = items.add_catalog_pairs(
+        added, rest = catalog_pairs.add_catalog_pairs(
             actor=request.user,
             project=project,
             first=form.cleaned_data["first"],
@@ -236,7 +236,7 @@ def _add_one(request: HttpRequest, project: Project) -> HttpResponse:
         return redirect(here)
     first, second = (rows[pk] for pk in chosen if pk in rows)
     try:
-        added = items.add_catalog_pair(
+        added = catalog_pairs.add_catalog_pair(
             actor=request.user, project=project, first=first, second=second
         )
     except PalateError as error:

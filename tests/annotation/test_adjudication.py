@@ -11,13 +11,16 @@ from django.db import connection
 from django.utils import timezone
 
 from annotation import policies
-from annotation.enums import AdjudicationState, ItemState, MemberState
+from annotation.enums import AdjudicationState, ItemFlag, ItemState, MemberState
 from annotation.models import Adjudication, Decision, Item, Lease
 from annotation.selectors.review import disputed_queue
 from annotation.selectors.tasks import as_shown
 from annotation.services import adjudication, labels, leases
+from annotation.services.adjudication import contest_item
+from annotation.services.decisions import settle_item
 from annotation.services.gold import make_gold
-from tests.annotation.factories import Desk, label_once, make_desk, submit
+from annotation.services.items import remove_flag
+from tests.annotation.factories import Desk, label_once, make_desk, submit, working
 from tests.annotation.review import adjudicator, decide, disputed_desk
 from tests.conftest import make_user
 from webapp.accounts.enums import Role
@@ -342,3 +345,24 @@ def test_who_may_still_label_an_item_does_not_decide_it() -> None:
     with pytest.raises(Forbidden) as caught:
         adjudication.claim_item(user=judith, item=item)
     assert caught.value.code == "own_label"
+
+
+def test_who_decided_an_item_that_she_had_skipped_cannot_fill_a_place_of_it() -> None:
+    """Her late label is kept beside the count, and is no gold label either."""
+    desk = make_desk(people=1, n_items=1)
+    judith = adjudicator(desk)
+    working(desk)
+    lease = leases.serve(user=judith, project=desk.project).lease
+    assert lease is not None
+    leases.skip(user=judith, token=lease.token, reason="unsure")
+    item = desk.items()[0]
+    contest_item(actor=desk.manager, item=item, reason="problem")
+    row = adjudication.claim_item(user=judith, item=item)
+    adjudication.give_back(user=judith, token=row.token)
+    remove_flag([item.pk], ItemFlag.CONTESTED)
+    settle_item(item.pk)
+    assert desk.items()[0].state == ItemState.OPEN
+    assert submit(judith, lease, "first").extra
+    assert (desk.items()[0].live, desk.items()[0].done) == (0, 0)
+    make_gold(actor=desk.manager, item=item, verdicts={"quality": "first"})
+    assert desk.member(judith).gold_seen == 0

@@ -18,7 +18,7 @@ from annotation.formats.columns import guess
 from annotation.formats.containers import open_records
 from annotation.formats.rows import PairRow
 from tests.annotation.pairs import LIMITS, as_list, label, lines, pairs, parse, refusals, row, told
-from webapp.catalog.formats.rows import FormatError, Refusal
+from webapp.catalog.formats.rows import FormatError, Limits, Refusal
 
 PERSONA = {"pseudonym": "mei", "summary": "刚开始学编程。", "features": {"expertise": "novice"}}
 TURNS = [
@@ -358,3 +358,42 @@ def test_examples_of_columns_are_whole_and_simple() -> None:
     stream: Any = io.BufferedReader(io.BytesIO(lines(*rows)))
     found = look(open_records(stream, LIMITS)).examples
     assert found == {"q": "one", "texts": "", "json": "", "long": long, "n": "7"}
+
+
+def bomb(kind: str, mb: int = 8) -> bytes:
+    """A small file of one long text, which unpacks to `mb` MB and more."""
+    import pyarrow
+    import pyarrow.parquet
+
+    text = b"{" + b" " * (mb * 1024 * 1024)
+    if kind == "gzip":
+        return gzip.compress(text)
+    if kind == "zip":
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("rows.jsonl", text)
+        return out.getvalue()
+    out = io.BytesIO()
+    many = 1 if kind == "parquet" else 10_000
+    size = len(text) if kind == "parquet" else 64 * 1024
+    once = pyarrow.array(["x" * size])
+    column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * many, "int32"), once)
+    pyarrow.parquet.write_table(
+        pyarrow.table({"prompt": column, "first": column}), out, compression="zstd"
+    )
+    return gzip.compress(out.getvalue()) if kind == "packed table" else out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zip", "parquet", "one text many times", "packed table"])
+def test_a_small_file_may_not_unpack_to_a_huge_one(kind: str) -> None:
+    body = bomb(kind)
+    assert len(body) < 100_000
+    limits = Limits(item=64 * 1024, unpacked=4 * 1024 * 1024)
+    with pytest.raises(FormatError) as caught:
+        list(open_records(io.BufferedReader(io.BytesIO(body)), limits).items)
+    assert (caught.value.code, caught.value.params) == ("unpacked", {"limit": "4"})
+
+
+def test_a_packed_table_within_the_limit_is_read() -> None:
+    body = gzip.compress(parquet([row(n) for n in range(3)]))
+    assert len(pairs(body)) == 3

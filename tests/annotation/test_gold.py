@@ -13,6 +13,7 @@ from django.utils import timezone
 from annotation.enums import ItemState
 from annotation.models import GoldItem, Lease, Member
 from annotation.selectors.gold import gold_proposals, gold_rows
+from annotation.selectors.label_table import read_labels
 from annotation.services import gold as gold_services
 from annotation.services import items, leases
 from annotation.services.gold import make_gold, make_gold_from_decisions, retire_gold
@@ -239,3 +240,25 @@ def test_a_gold_label_alone_never_decides_the_moment_of_the_pause(
         gold_services.pause_if_due(member, "ab" * 32, position)
         due += Member.objects.filter(pk=member.pk, state="paused").update(state="working")
     assert 5 < due < 50
+
+
+def test_what_was_labelled_to_learn_with_is_no_account_when_the_item_becomes_hidden_gold() -> None:
+    """She was told the right answer then. Those who meet it afterwards are scored by it."""
+    desk = make_desk(
+        people=2, n_items=30, settings={**ALL_GOLD, "onboarding_size": 1, "gold_minimum": 99}
+    )
+    item = desk.items()[0]
+    known = {"quality": "first"}
+    make_gold(actor=desk.manager, item=item, verdicts=known, onboarding=True)
+    learner, other = desk.people
+    assert label_once(desk, learner).lease.item == item
+    desk.project.members.filter(user=other).update(state="working")
+    make_gold(actor=desk.manager, item=item, verdicts=known, onboarding=False)
+    assert desk.member(learner).gold_seen == 0
+    while label_once(desk, other) is not None:
+        pass
+    assert (desk.member(other).gold_right, desk.member(other).gold_seen) == (1, 1)
+    row = gold_rows(desk.project)[0]
+    assert (row.seen, row.best_seen) == (2, 0)  # neither has any other gold label
+    table = read_labels(desk.project)
+    assert len(table.first_time.item) == Lease.objects.filter(head__isnull=False).count() - 1

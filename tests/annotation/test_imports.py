@@ -654,3 +654,45 @@ def test_a_seal_is_no_reason_to_refuse_a_text(tmp_path: Path, project: Project) 
     seal(make_answer("Run command 1."))
     run = import_pairs(project, write(tmp_path / "rows.jsonl", [row(1), row(2)]))
     assert numbers(run) == (2, 0, 0)
+
+
+SETTLED = {"quality": {"verdict": "second", "source": "unanimous"}}
+
+
+def test_the_labels_of_a_file_can_be_left_out(tmp_path: Path, project: Project) -> None:
+    rows = [
+        row(1, labels=three_of("112")),
+        row(2, labels=three_of("222"), state="done", decisions=SETTLED),
+        row(3, labels=three_of("111"), state="dropped"),
+    ]
+    path = write(tmp_path / "rows.jsonl", rows)
+    run = import_pairs(project, path, no_labels=True)
+    assert numbers(run) == (3, 0, 0)
+    assert not Label.objects.exists()
+    assert not Member.objects.exists()
+    assert [item.state for item in project.items.order_by("pk")] == ["open", "open", "dropped"]
+    again = import_pairs(project, write(tmp_path / "again.jsonl", rows))
+    assert again.report["labels_added"] == 9
+    with pytest.raises(InvalidInput) as caught:
+        import_pairs(project, path, no_labels=True, gold=True)
+    assert caught.value.field == "no_labels"
+
+
+def test_known_answers_of_pairs_that_look_wrong_wait_until_they_are_released(
+    tmp_path: Path, project: Project
+) -> None:
+    same = {"input": "q", "output_1": "the very same", "output_2": "the very same", "label": 2}
+    path = tmp_path / "gold.json"
+    path.write_bytes(as_list(same))
+    run = import_pairs(project, path, gold=True)
+    assert (run.report["gold"], run.report["flags"]) == (1, {"near_identical": 1})
+    item = project.items.get()
+    assert item.state == ItemState.HELD
+    (tmp_path / "labels.json").write_bytes(as_list({**same, "label": 1}))
+    import_pairs(project, tmp_path / "labels.json", annotator="w")
+    assert not Lease.objects.filter(counted=True).exists()
+    release_items(actor=project.created_by, project=project, items=[item.pk])
+    item.refresh_from_db()
+    assert item.state == ItemState.GOLD
+    member = Member.objects.get(external_name="w")
+    assert (member.gold_right, member.gold_seen) == (0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -12,14 +13,16 @@ from annotation.enums import ItemFlag, ItemState
 from annotation.models import Item, ItemText
 from annotation.selectors import items as select
 from annotation.selectors.items import Filters, item_page, sealed_items
-from annotation.services import items
+from annotation.services import catalog_pairs, items
 from annotation.services.gold import make_gold
-from annotation.services.projects import change_project
+from annotation.services.projects import change_project, locked
 from tests.annotation.factories import Desk, add_pairs, label_all, label_once, make_desk
 from tests.annotation.review import adjudicator, decide, disputed_desk, report
 from tests.catalog.factories import make_answer, make_contestant, make_prompt, seal
+from tests.threads import at_once
 from webapp.accounts.models import User
 from webapp.catalog.models import Exposure
+from webapp.catalog.services.personas import withdraw_consent
 from webapp.catalog.services.prompts import get_or_create_prompt
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.models import Event
@@ -344,7 +347,9 @@ def test_an_answer_with_a_text_that_a_round_holds_is_refused() -> None:
     again = make_answer("Begin small.", prompt=prompt, draw=1)
     other = make_answer("Plan.", prompt=prompt, contestant=make_contestant("borealis"))
     with pytest.raises(Refused) as caught:
-        items.add_catalog_pair(actor=desk.manager, project=desk.project, first=other, second=again)
+        catalog_pairs.add_catalog_pair(
+            actor=desk.manager, project=desk.project, first=other, second=again
+        )
     assert caught.value.code == "sealed"
 
 
@@ -353,7 +358,7 @@ def test_two_answers_must_be_to_the_same_question() -> None:
     one, two = make_answer("a"), make_answer("b", prompt=make_prompt("Another?"))
     for second in (one, two):
         with pytest.raises(InvalidInput):
-            items.add_catalog_pair(
+            catalog_pairs.add_catalog_pair(
                 actor=desk.manager, project=desk.project, first=one, second=second
             )
 
@@ -378,7 +383,9 @@ def test_pairs_of_two_models_do_not_tell_who_wrote_which_text() -> None:
         prompt = make_prompt(f"Question {n}?")
         make_answer(f"Aurora's answer {n}.", contestant=aurora, prompt=prompt)
         make_answer(f"What Brook says to {n}.", contestant=brook, prompt=prompt)
-    items.add_catalog_pairs(actor=desk.manager, project=desk.project, first=aurora, second=brook)
+    catalog_pairs.add_catalog_pairs(
+        actor=desk.manager, project=desk.project, first=aurora, second=brook
+    )
     rows = list(desk.project.items.select_related("body"))
     assert {row.body.first.startswith("Aurora") for row in rows} == {True, False}
     assert {row.source for row in rows} == {"catalog"}
@@ -386,3 +393,54 @@ def test_pairs_of_two_models_do_not_tell_who_wrote_which_text() -> None:
     assert "aurora" not in str(event.details)
     met = Exposure.objects.filter(user=desk.manager, where="audited")
     assert met.count() == 12
+
+
+def test_who_names_two_answers_has_met_them_at_once() -> None:
+    desk = make_desk(n_items=0, people=0)
+    prompt = make_prompt()
+    one = make_answer("Begin small.", prompt=prompt)
+    two = make_answer("Plan.", prompt=prompt, contestant=make_contestant("borealis"))
+    catalog_pairs.add_catalog_pair(actor=desk.manager, project=desk.project, first=one, second=two)
+    met = Exposure.objects.filter(user=desk.manager, where="audited")
+    assert set(met.values_list("answer", flat=True)) == {one.pk, two.pk}
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("many", [True, False])
+def test_a_consent_withdrawn_while_pairs_are_added_leaves_no_text_behind(
+    many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V14: the withdrawal comes when the pairs are chosen and before they are written."""
+    desk = make_desk(n_items=0, people=0)
+    version = desk.versions[0]
+    prompt = make_prompt()
+    aurora, brook = make_contestant("aurora"), make_contestant("brook")
+    one, two = (
+        make_answer(f"{n}", prompt=prompt, persona=version.persona, contestant=by)
+        for n, by in enumerate((aurora, brook))
+    )
+    chosen, withdrawn = threading.Event(), threading.Event()
+
+    def wait(pk: int) -> Any:
+        chosen.set()
+        withdrawn.wait(10)
+        return locked(pk)
+
+    def withdraw() -> None:
+        chosen.wait(10)
+        withdraw_consent(actor=desk.manager, persona=version.persona)
+        withdrawn.set()
+
+    def add() -> Any:
+        boss, project = desk.manager, desk.project
+        if many:
+            return catalog_pairs.add_catalog_pairs(
+                actor=boss, project=project, first=aurora, second=brook
+            )
+        return catalog_pairs.add_catalog_pair(actor=boss, project=project, first=one, second=two)
+
+    monkeypatch.setattr(catalog_pairs, "locked", wait)
+    added = at_once([add, withdraw])[0]
+    assert added == (0, 0) if many else added.code == "erased"
+    assert not ItemText.objects.exists()

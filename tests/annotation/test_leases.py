@@ -12,10 +12,11 @@ from django.utils import timezone
 from annotation.enums import ItemState, LeaseState
 from annotation.models import Item, Lease
 from annotation.services import leases, projects
+from annotation.services.catalog_pairs import add_catalog_pair
 from annotation.services.gold import make_gold
-from annotation.services.items import add_catalog_pair
 from tests.annotation.factories import label_all, label_once, make_desk, submit, working
 from tests.catalog.factories import make_answer, make_contestant, seal
+from tests.conftest import make_user
 from webapp.accounts.models import User
 from webapp.catalog.models import Exposure
 from webapp.catalog.services.personas import withdraw_consent
@@ -223,3 +224,24 @@ def test_late_work_counts_where_there_is_still_a_place() -> None:
     late = submit(desk.people[0], lease, "second")
     assert (late.extra, late.label.late) == (False, True)
     assert Item.objects.get(pk=lease.item_id).done == 1
+
+
+def test_gold_and_repeats_come_only_in_place_of_an_item_that_waits() -> None:
+    """What came when nothing is left would be known for what it is."""
+    desk = make_desk(
+        people=1,
+        n_items=40,
+        settings={"gold_percent": 30, "repeat_percent": 20, "gold_minimum": 99},
+    )
+    working(desk)
+    for item in desk.items()[:25]:
+        make_gold(actor=desk.manager, item=item, verdicts={"quality": "first"})
+    label_all(desk)
+    assert Lease.objects.filter(counted=False).exists()
+    assert Lease.objects.order_by("-position")[0].counted
+    late = make_user("late", "annotator")
+    projects.add_members(actor=desk.manager, project=desk.project, users=[late])
+    working(desk)
+    for served in range(40):
+        desk.project.members.filter(user=late).update(served=served)
+        assert label_once(desk, late) is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from annotation.enums import ItemState
 from annotation.models import Item, Lease
@@ -95,3 +97,25 @@ def test_every_pass_goes_along_the_queue_index() -> None:
     assert "Seq Scan" not in plan
     assert plan.count("item_queue") >= len(claims._PASSES)
     assert Item.objects.filter(live=0).count() == 4
+
+
+def test_a_long_look_that_found_nothing_is_not_repeated_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = make_desk(people=2, n_items=3, settings={"base_overlap": 2, "max_overlap": 2})
+    user, other = desk.people
+    monkeypatch.setattr(claims, "LOOKED_S", 0.0)
+    monkeypatch.setattr(claims, "REST", 10**6)
+    while label_once(desk, user) is not None:
+        pass
+    member = desk.member(user)
+    with CaptureQueriesContext(connection) as queries:
+        assert claims.claim_next(member) is None
+    assert len(queries) == 0
+    add_pairs(desk, 1, start=50)
+    assert claims.claim_next(member) is None
+    assert claims.claim_next(member, afresh=True) is not None
+    assert label_once(desk, other) is not None  # the note is hers alone
+    cache.clear()
+    add_pairs(desk, 1, start=60)
+    assert claims.claim_next(member) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections import Counter
@@ -16,7 +17,7 @@ from django.utils import timezone
 
 from annotation.enums import ItemState, LeaseState, MemberState
 from annotation.models import Item, Label, Lease
-from annotation.services import gold, labels, leases, projects, upkeep
+from annotation.services import gold, item_locks, items, labels, leases, projects, upkeep
 from tests.annotation.books import mistakes
 from tests.annotation.factories import (
     Choose,
@@ -42,8 +43,6 @@ def no_deadlocks(
 ) -> Iterator[None]:
     """Everybody locks in the same order: the net of `retry_deadlocks` has nothing to catch."""
     yield
-    if "become_gold" in request.node.name:
-        return  # who submits between the locks of members and item is locked after the item
     caught = [record for record in caplog.get_records("call") if "deadlock" in record.message]
     assert bool(caught) == ("deadlock" in request.node.name)
 
@@ -319,6 +318,56 @@ def test_items_become_gold_while_people_work_on_them() -> None:
             gold.score_member(member)
         member.refresh_from_db()
         assert member.gold_seen == before
+
+
+def test_who_submits_between_the_two_locks_is_locked_in_order_and_scored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The locks of the first try are let go: she submits once more while the item is held."""
+    desk = make_desk(n_items=1, settings=TWO)
+    working(desk)
+    lease = one_lease(desk)
+    lock = item_locks._lock_rows
+    tries: list[list[Lease]] = []
+
+    def slowly(items: list[int]) -> list[int]:
+        if not tries:
+            at_once([partial(submit, desk.people[0], lease, "first")])
+        tries.append(list(Lease.objects.filter(state=LeaseState.SUBMITTED)))
+        return lock(items)
+
+    monkeypatch.setattr(item_locks, "_lock_rows", slowly)
+    gold.make_gold(actor=desk.manager, item=lease.item, verdicts={"quality": "first"})
+    assert [len(found) for found in tries] == [1, 1]
+    assert Item.objects.get().state == ItemState.GOLD
+
+
+def test_gold_is_dropped_and_released_while_people_label_it() -> None:
+    """Dropping, releasing, correcting and importing all score members: in the one order."""
+    desk = make_desk(people=6, n_items=40, settings={**TWO, "gold_percent": 50, "gold_minimum": 99})
+    working(desk)
+    known = [item.pk for item in desk.items()[:12]]
+    for item in desk.items()[:12]:
+        gold.make_gold(actor=desk.manager, item=item, verdicts={"quality": "second"})
+
+    def drop_and_release() -> None:
+        for start in range(0, 12, 3):
+            part = known[start : start + 3]
+            items.drop_items(actor=desk.manager, project=desk.project, items=part)
+            items.release_items(actor=desk.manager, project=desk.project, items=part)
+
+    def correct() -> None:
+        for item in reversed(desk.items()[:12]):
+            with contextlib.suppress(Refused):  # dropped just now
+                gold.make_gold(actor=desk.manager, item=item, verdicts={"quality": "tie"})
+
+    at_once([*(partial(work, desk, user) for user in desk.people), drop_and_release, correct])
+    assert Item.objects.filter(state=ItemState.GOLD).count() == 12
+    assert mistakes(desk.project) == []
+    for user in desk.people:
+        before = desk.member(user).gold_seen
+        with transaction.atomic():
+            assert gold.score_member(desk.member(user)).gold_seen == before
 
 
 def test_a_project_closes_while_people_submit() -> None:

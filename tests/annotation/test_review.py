@@ -13,7 +13,7 @@ from annotation.enums import AppealState, ItemFlag, ItemState
 from annotation.models import Adjudication, Appeal, GoldItem, Item, Lease, Problem
 from annotation.services import adjudication, labels, review_appeals, review_problems
 from annotation.services.gold import make_gold
-from annotation.services.items import hold_items
+from annotation.services.items import drop_items, hold_items, release_items
 from tests.annotation.factories import Desk, label_all, label_once, make_desk, working
 from tests.annotation.review import adjudicator, appeal, decide, disputed_desk, report
 from webapp.accounts.models import User
@@ -391,3 +391,37 @@ def test_who_labels_and_decides_meets_nothing_of_her_own_items_in_the_queue(clie
     assert client.get(url(desk, "disputes")).context["queue"] == []
     client.force_login(desk.manager)
     assert len(client.get(url(desk, "disputes")).context["queue"]) == 2
+
+
+def test_an_upheld_appeal_outlives_holding_and_releasing_the_item() -> None:
+    desk, row = ordinary_appeal()
+    review_appeals.uphold_appeal(actor=desk.manager, appeal=row, answer="You are right.")
+    pk = desk.items()[0].pk
+    hold_items(actor=desk.manager, project=desk.project, items=[pk], flag=ItemFlag.REPORTED)
+    report(desk, desk.items()[0], desk.people[0])
+    review_problems.resolve_problems(actor=desk.manager, item=desk.items()[0], to="keep")
+    item = desk.items()[0]
+    assert (item.state, item.flags) == (ItemState.DISPUTED, [ItemFlag.CONTESTED])
+    assert decide(adjudicator(desk), item, "tie").flags == []
+
+
+def test_an_upheld_appeal_on_a_dropped_item_waits_until_it_is_released() -> None:
+    desk, row = ordinary_appeal()
+    pk = desk.items()[0].pk
+    drop_items(actor=desk.manager, project=desk.project, items=[pk])
+    review_appeals.uphold_appeal(actor=desk.manager, appeal=row, answer="You are right.")
+    assert desk.items()[0].state == ItemState.DROPPED
+    release_items(actor=desk.manager, project=desk.project, items=[pk])
+    item = desk.items()[0]
+    assert (item.state, item.flags) == (ItemState.DISPUTED, [ItemFlag.CONTESTED])
+
+
+def test_an_upheld_appeal_on_dropped_gold_retires_it() -> None:
+    desk, row = gold_appeal()
+    seen = desk.member(desk.people[0]).gold_seen
+    pk = row.lease.item_id
+    drop_items(actor=desk.manager, project=desk.project, items=[pk])
+    review_appeals.uphold_appeal(actor=desk.manager, appeal=row, answer="You are right.")
+    release_items(actor=desk.manager, project=desk.project, items=[pk])
+    assert not GoldItem.objects.filter(item=pk).order_by("-n")[0].active
+    assert desk.member(desk.people[0]).gold_seen == seen - 1

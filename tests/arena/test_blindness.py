@@ -26,6 +26,7 @@ from django.utils import timezone
 
 from annotation.models import Label, Project
 from annotation.services import (
+    catalog_pairs,
     export_proof,
     exports,
     items,
@@ -133,7 +134,9 @@ def _add_pairs(world: World, project: Project, prompts: list[Prompt], dealing: D
             persona_version=answer.persona_version,
             draw=0,
         )
-        items.add_catalog_pair(actor=world.second_admin, project=project, first=answer, second=twin)
+        catalog_pairs.add_catalog_pair(
+            actor=world.second_admin, project=project, first=answer, second=twin
+        )
         draft = items.ItemDraft(
             prompt_id=answer.prompt_id,
             prompt_digest=answer.prompt.text_hash,

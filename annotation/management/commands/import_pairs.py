@@ -38,6 +38,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="say what would come of it")
         parser.add_argument("--axis", choices=Axis.values, help="what the labels are about")
         parser.add_argument("--gold", action="store_true", help="the labels are known answers")
+        parser.add_argument("--no-labels", action="store_true", help="leave the labels out")
         parser.add_argument("--annotator", help="whose labels they are, where the file is silent")
         parser.add_argument(
             "--mapping",
@@ -67,7 +68,7 @@ class Command(BaseCommand):
         path: Path = options["file"]
         survey = options["survey"]
         asked = {
-            **{name: options[name] for name in ("axis", "gold", "annotator")},
+            **{name: options[name] for name in ("axis", "gold", "no_labels", "annotator")},
             "mapping": _mapping(options["mapping"]),
         }
         beside = {"survey": str(survey.resolve())} if survey else {}

@@ -12,14 +12,18 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 ITEM_LIMIT = 4 * 1024 * 1024
+UNPACKED_LIMIT = 4 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Lengths in characters, except `item` in bytes (lines) or characters (list items)."""
+    """Lengths in characters, except `item` in bytes (lines) or characters (list items), and
+    `unpacked`: the bytes that an archive may unpack to.
+    """
 
     summary: int = 100
     item: int = ITEM_LIMIT
+    unpacked: int = UNPACKED_LIMIT
     features: tuple[str, ...] = ()
     feature_value: int = 32
 

@@ -20,6 +20,7 @@ from webapp.core.errors import InvalidInput
 def import_limits() -> Limits:
     return Limits(
         summary=settings.PERSONA_SUMMARY_LIMIT,
+        unpacked=settings.UNPACKED_LIMIT,
         features=tuple(STRATUM_FEATURES),
         feature_value=FEATURE_VALUE_LENGTH,
     )

@@ -105,3 +105,37 @@ class Role(models.TextChoices):
     BASE = "base", _("base model")
     QUALITY = "quality", _("reward model for quality")
     PERSONALIZATION = "personalization", _("reward model for personalization")
+
+
+class GateState(models.TextChoices):
+    MEASURING = "measuring", _("measuring")
+    DECIDED = "decided", _("decided")
+    FAILED = "failed", _("not measured")
+
+
+class Verdict(models.TextChoices):
+    """What a gate says; the names are those of `training.gating`."""
+
+    PASS = "pass", _("passed")
+    FAIL = "fail", _("failed")
+    NO_DIFFERENCE = "no_difference", _("no difference")
+    NO_VERDICT = "no_verdict", _("no verdict")
+
+
+class EdgeSource(models.TextChoices):
+    GATE = "gate", _("failed at a gate")
+    COMPLAINT = "complaint", _("adjudicated complaint")
+    ROLLOUT = "rollout", _("failed rollout")
+    AUDIT = "audit", _("fake success found by reading")
+    AUTHORED = "authored", _("written by hand")
+
+
+class AuditVerdict(models.TextChoices):
+    GENUINE = "genuine", _("genuine")
+    FAKE = "fake", _("fake success")
+
+
+class PromotionKind(models.TextChoices):
+    GATE = "gate", _("passed its gate")
+    OVERRIDE = "override", _("override by two administrators")
+    BASELINE = "baseline", _("baseline, not trained by reward")

@@ -48,7 +48,7 @@ class InputSpec:
         return int(self.dataset.counts.get("groups", {}).get("split", {}).get(self.split, 0))
 
 
-Inputs = Mapping[str, InputSpec]
+Inputs = Mapping[Any, InputSpec]  # by role
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def command(directory: Path, processes: int) -> list[str]:
 
 def start(directory: Path, *, processes: int, env: Mapping[str, str]) -> int:
     """Start the trainer detached; its process id. Raises OSError where it could not be started."""
-    starter = [sys.executable, "-S", detach.__file__, str(directory / LOG)]
+    starter = [sys.executable, "-I", "-S", detach.__file__, str(directory / LOG)]
     done = subprocess.run(
         [*starter, *command(directory, processes)],
         cwd=settings.BASE_DIR,
@@ -114,16 +114,24 @@ def end(pid: int | None, directory: Path, *, kill: bool) -> bool:
 
 def end_orphans(pid: int | None) -> int:
     """Kill what a dead trainer left in its session, for example a model server; how many."""
-    if not pid or Path(f"/proc/{pid}").exists():  # the number belongs to somebody
+    if not pid or session_of(pid) is not None:  # the number belongs to somebody who lives
         return 0
     found = 0
     for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            said = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(said[3]) == pid and said[0] != "Z":  # its session
+        if session_of(int(folder.name)) == pid:
+            with contextlib.suppress(OSError):
                 os.kill(int(folder.name), signal.SIGKILL)
                 found += 1
     return found
+
+
+def session_of(pid: int) -> int | None:
+    """The session of a living process; None for a dead one."""
+    try:
+        said = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if said[0] in "ZX" else int(said[3])
 
 
 @contextlib.contextmanager

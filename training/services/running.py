@@ -88,7 +88,7 @@ def begin(run: TrainingRun) -> None:
         if not mine or run.state not in (RunState.STARTING, RunState.STOPPING) or run.pid:
             return
         if processes.is_locked(path):
-            _note_process(run, _pid_of(path))
+            note_process(run)
             return
         if run.state == RunState.STOPPING:
             finish(run, RunState.CANCELLED, {"reason": "cancelled"})
@@ -96,7 +96,7 @@ def begin(run: TrainingRun) -> None:
         try:
             config = prepare(run)
             need_room(config)
-            _note_process(run, _start(run, config))
+            note_process(run, _start(run, config))
         except DatabaseError:
             raise  # not the run's fault: it is begun again
         except Exception as error:
@@ -121,7 +121,9 @@ def _start(run: TrainingRun, config: RunConfig) -> int:
     return processes.start(directory(run.directory), processes=processed, env=env)
 
 
-def _note_process(run: TrainingRun, pid: int | None) -> None:
+def note_process(run: TrainingRun, pid: int | None = None) -> None:
+    """Write down which process executes a run; without `pid`, what its heartbeat says."""
+    pid = pid or _pid_of(directory(run.directory))
     with transaction.atomic():
         row = locked(run.pk)
         if row.attempts == run.attempts and not row.pid:

@@ -26,7 +26,13 @@ from training.services.findings import look_from_outside
 from training.services.ingest import ingest
 from training.services.moving import locked, move
 from training.services.outcomes import conclude, fail
-from training.services.running import begin, device_names, ensure_devices, start_next
+from training.services.running import (
+    begin,
+    device_names,
+    ensure_devices,
+    note_process,
+    start_next,
+)
 from training.storage import directory
 
 log = logging.getLogger("palate.runs")
@@ -74,7 +80,7 @@ def _alive(run: TrainingRun, found: RunDir) -> None:
     if run.state == RunState.STARTING and run.heartbeat_at:
         run = note_running(run) or run
     if run.pid is None:
-        begin(run)  # notes the process that nobody noted
+        note_process(run)  # whoever started it died before
     if run.state == RunState.STOPPING and run.stop_at:
         kill = now - run.stop_at > timedelta(seconds=settings.RUN_STOP_SECONDS)
         if kill or now - run.stop_at > TERM_AFTER:

@@ -91,3 +91,17 @@ class ExclusionRule(models.TextChoices):
 class Variant(models.TextChoices):
     ALL = "all", _("all votes")
     EXCLUDED = "excluded", _("with the pre-registered exclusions")
+
+
+class AnswerJobState(models.TextChoices):
+    RUNNING = "running", _("being made")
+    DONE = "done", _("finished")
+    CANCELLED = "cancelled", _("stopped")
+
+
+class WantedState(models.TextChoices):
+    """A slot holds one answer or one recorded failure; until then it waits."""
+
+    WAITING = "waiting", _("waiting")
+    MADE = "made", _("made")
+    FAILED = "failed", _("failed")

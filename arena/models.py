@@ -8,6 +8,7 @@ from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
 from arena.enums import (
+    AnswerJobState,
     AssignmentState,
     RoundState,
     SkipReason,
@@ -15,6 +16,7 @@ from arena.enums import (
     TieModel,
     Variant,
     Verdict,
+    WantedState,
 )
 from webapp.catalog.models import Answer, Contestant, PersonaVersion, Prompt, public_id
 
@@ -133,6 +135,65 @@ class Context(models.Model):
                 name="context_without_persona_once",
             ),
         ]
+
+
+class AnswerJob(models.Model):
+    """Making the answers of a round: what was asked, how far it is. One per round.
+
+    `failure_limit` is the percentage of contexts that a contestant may leave without an answer.
+    `pauses` says until when a lane is left alone (its name's hash → ISO time); `pace` is the mean
+    time from one finished answer to the next in seconds, newer ones weighing more.
+    """
+
+    round = models.OneToOneField(Round, on_delete=models.CASCADE, related_name="answer_job")
+    state = models.CharField(
+        max_length=16, choices=AnswerJobState.choices, default=AnswerJobState.RUNNING
+    )
+    failure_limit = models.PositiveIntegerField(default=5)
+    total = models.PositiveIntegerField(default=0)
+    made = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    pauses = models.JSONField(default=dict)
+    pace = models.FloatField(null=True)
+    resume_at = models.DateTimeField(null=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+
+class WantedAnswer(models.Model):
+    """One answer that a job is to make: a contestant in a context. Made, failed, or waiting.
+
+    `draw` is the one to be written; `code` names the reason of a failure, or of the last try.
+    """
+
+    job = models.ForeignKey(AnswerJob, on_delete=models.CASCADE, related_name="wanted")
+    context = models.ForeignKey(Context, on_delete=models.CASCADE, related_name="wanted")
+    contestant = models.ForeignKey(Contestant, on_delete=models.PROTECT, related_name="+")
+    draw = models.PositiveIntegerField(default=0)
+    state = models.CharField(max_length=8, choices=WantedState.choices, default=WantedState.WAITING)
+    code = models.CharField(max_length=32, blank=True)
+    http_status = models.PositiveIntegerField(null=True)
+    tries = models.PositiveIntegerField(default=0)
+    not_before = models.DateTimeField(null=True)
+    answer = models.ForeignKey(Answer, null=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["context", "contestant"], name="wanted_once"),
+            models.CheckConstraint(
+                name="wanted_made_has_answer",
+                condition=Q(state="made", answer__isnull=False)
+                | (~Q(state="made") & Q(answer__isnull=True)),
+            ),
+            models.CheckConstraint(
+                name="wanted_failed_has_reason", condition=~Q(state="failed") | ~Q(code="")
+            ),
+        ]
+        indexes = [models.Index(fields=["job", "state", "contestant"], name="wanted_left")]
 
 
 class Entry(models.Model):

@@ -6,19 +6,28 @@ from fractions import Fraction
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from arena import policies
 from arena.blinding import SeededStream, new_seed
-from arena.enums import Axis, RoundState
+from arena.enums import AnswerJobState, Axis, RoundState
 from arena.leakage import DEFAULT_POLICY
-from arena.models import Context, Entry, Round, RoundContestant, RoundRater
+from arena.models import (
+    AnswerJob,
+    Context,
+    Entry,
+    Round,
+    RoundContestant,
+    RoundRater,
+    WantedAnswer,
+)
 from arena.sampling import HOLDOUT, Candidate, SampledContext, SampleError, sample_contexts
 from arena.services.plans import RoundPlan as RoundPlan
 from arena.services.plans import check_plan
-from webapp.catalog.enums import Split
+from webapp.catalog.enums import MADE_HERE, Split
 from webapp.catalog.models import Contestant, Persona, PersonaVersion, Prompt, Seal
 from webapp.catalog.strata import stratum_of
 from webapp.core import audit
@@ -44,6 +53,8 @@ def recompose_round(*, actor: Any, round_: Round, plan: RoundPlan) -> Round:
     with transaction.atomic():
         round_ = locked(round_.pk)
         policies.check_edit(actor, round_)
+        AnswerJob.objects.filter(round=round_).delete()  # answers that were made can be used again
+        Seal.objects.filter(holder=round_.holder, released_at=None).delete()
         for rows in (round_.contexts, round_.round_contestants, round_.round_raters):
             rows.all().delete()
         Round.objects.filter(pk=round_.pk).update(seed=seed.hex(), **_columns(plan))
@@ -162,7 +173,11 @@ def _personas(plan: RoundPlan, features: list[str]) -> list[Candidate]:
 
 
 def _prompts(plan: RoundPlan) -> list[Candidate]:
-    rows = Prompt.objects.filter(answers__contestant__in=plan.contestants).distinct()
+    """The pool: what imported contestants have answered; all, where every answer is made here."""
+    rows = Prompt.objects.all()
+    imported = Contestant.objects.filter(pk__in=plan.contestants).exclude(kind__in=MADE_HERE)
+    if imported.exists():
+        rows = rows.filter(answers__contestant__in=imported).distinct()
     if plan.prompts:
         rows = rows.filter(pk__in=plan.prompts)
     pool = [
@@ -170,7 +185,9 @@ def _prompts(plan: RoundPlan) -> list[Candidate]:
     ]
     if not pool:
         raise InvalidInput(
-            _("None of the chosen prompts has an answer by the chosen contestants."),
+            _("None of the chosen prompts has an answer by the chosen contestants.")
+            if imported.exists()
+            else _("None of the chosen prompts exists."),
             field="prompts",
         )
     return pool
@@ -205,11 +222,16 @@ def back_to_draft(*, actor: Any, round_: Round) -> None:
     with transaction.atomic():
         round_ = locked(round_.pk)
         move(round_, RoundState.DRAFT, actor=actor, screened_at=None, screening_done=0)
-        _drop_entries(round_)
+        made = WantedAnswer.objects.filter(job__round=round_, answer__isnull=False)
+        _drop_entries(round_, still_sealed=made.values("answer"))
 
 
-def _drop_entries(round_: Round) -> None:
-    Seal.objects.filter(holder=round_.holder, released_at=None).delete()
+def _drop_entries(round_: Round, still_sealed: QuerySet[Any, Any] | None = None) -> None:
+    """Answers that were made for this round stay sealed for it while it is a draft (V1)."""
+    seals = Seal.objects.filter(holder=round_.holder, released_at=None)
+    if still_sealed is not None:
+        seals = seals.exclude(answer__in=still_sealed)
+    seals.delete()
     Entry.objects.filter(context__round=round_).delete()
 
 
@@ -227,6 +249,9 @@ def cancel_round(*, actor: Any, round_: Round, reason: str) -> None:
             actor=actor,
             cancelled_at=timezone.now(),
             cancel_reason=reason.strip()[:300],
+        )
+        AnswerJob.objects.filter(round=round_, state=AnswerJobState.RUNNING).update(
+            state=AnswerJobState.CANCELLED
         )
         if not was_open:
             _drop_entries(round_)

@@ -30,6 +30,7 @@ from arena.leakage import (
     mask_spans,
 )
 from arena.models import Context, Entry, Round, ScreeningHit
+from arena.selectors.answering import check_answers_are_made
 from arena.services.rounds import contestants_of, locked, move
 from webapp.catalog.models import Answer, Seal
 from webapp.core.errors import Refused
@@ -44,6 +45,7 @@ def start_screening(*, actor: Any, round_: Round) -> None:
     policies.check_compose(actor)
     with transaction.atomic():
         round_ = locked(round_.pk)
+        check_answers_are_made(round_)
         total = round_.contexts.count()
         if not total:
             raise Refused(_("The round has no contexts."), code="no_contexts")
@@ -93,7 +95,7 @@ def _screen_batch(pk: int, screener: Screener) -> bool:
 def _make_entries(round_: Round, contexts: list[Context]) -> list[Entry]:
     """One entry per context and contestant that has a free answer; the answers get sealed."""
     contestants = sorted(round_.round_contestants.values_list("contestant_id", flat=True))
-    found = _free_answers(round_, contexts, contestants)
+    found = free_answers(round_, contexts, contestants)
     chosen: list[Entry] = []
     for context in contexts:
         for contestant in contestants:
@@ -102,11 +104,11 @@ def _make_entries(round_: Round, contexts: list[Context]) -> list[Entry]:
             ) or found.get((contestant, context.prompt_id, None))
             if answer is not None:
                 chosen.append(Entry(context=context, contestant_id=contestant, answer=answer))
-    _seal(round_, {entry.answer_id for entry in chosen})
+    seal_answers(round_, {entry.answer_id for entry in chosen})
     return chosen
 
 
-def _free_answers(
+def free_answers(
     round_: Round, contexts: list[Context], contestants: list[int]
 ) -> dict[AnswerKey, Answer]:
     """The first draw of each slot whose text was not erased and is in no other round's hands.
@@ -138,7 +140,7 @@ def _seals_elsewhere(round_: Round) -> QuerySet[Seal]:
     return Seal.objects.exclude(holder=round_.holder)
 
 
-def _seal(round_: Round, answers: Iterable[int]) -> None:
+def seal_answers(round_: Round, answers: Iterable[int]) -> None:
     """Write the seals; a text enters one round only (V5)."""
     wanted = set(answers)
     _check_texts_are_free(round_, wanted)

@@ -26,6 +26,7 @@ from arena.matchmaking import ContextSpec, PlanError, PlannedSlot, axis_order, p
 from arena.models import Battle, Context, Entry, Round, RoundRater, Slot
 from arena.protocol import comparable_contexts, protocol_of
 from arena.sampling import stratum_shortfalls
+from arena.selectors.answering import check_answers_are_made
 from arena.selectors.sealed import sealed_battle
 from arena.services.rounds import contestants_of, locked, move
 from webapp.catalog.enums import Split
@@ -70,6 +71,7 @@ def _check_ready(round_: Round) -> None:
     policies.check_still_possible(round_)
     if round_.screened_at is None:
         raise Refused(_("Screening is not finished."), code="not_screened")
+    check_answers_are_made(round_)
     _check_contestants(round_)
     reasons = round_shortfalls(round_)
     if reasons:

@@ -19,6 +19,10 @@ class ContestantKind(models.TextChoices):
     CHECKPOINT = "checkpoint", _("local checkpoint")
 
 
+# Whose answers are made here, for a round; imported ones come in files.
+MADE_HERE = (ContestantKind.ENDPOINT, ContestantKind.CHECKPOINT)
+
+
 class FinishReason(models.TextChoices):
     STOP = "stop", _("ended by itself")
     LENGTH = "length", _("cut at the length limit")

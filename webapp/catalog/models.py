@@ -201,6 +201,22 @@ class AnswerText(models.Model):
     text = models.TextField()
 
 
+class AnswerCost(models.Model):
+    """What it took to make an answer here; shown once its round is unsealed. Append-only.
+
+    Tokens as the source counts them, None where it does not; `milliseconds` of the call that
+    succeeded; `tries` with those that failed.
+    """
+
+    answer = models.OneToOneField(
+        Answer, primary_key=True, on_delete=models.PROTECT, related_name="cost"
+    )
+    prompt_tokens = models.PositiveIntegerField(null=True)
+    completion_tokens = models.PositiveIntegerField(null=True)
+    milliseconds = models.PositiveIntegerField()
+    tries = models.PositiveIntegerField(default=1)
+
+
 class Exposure(models.Model):
     """A person met an answer. Append-only; who met it otherwise than by voting never judges it."""
 

@@ -2,7 +2,12 @@
 
 from celery import shared_task
 
-from arena.services import closing, ratings, screening
+from arena.services import answering, answering_work, closing, ratings, screening
+
+
+@shared_task(name="workers.make_answers", time_limit=3600)
+def make_answers(pk: int) -> None:
+    answering_work.run_job(pk)
 
 
 @shared_task(name="workers.screen_round", time_limit=3600)
@@ -19,5 +24,6 @@ def rate_round(pk: int) -> None:
 def repair_arena() -> None:
     """Recompute from rows what a lost message or a dead worker left behind."""
     closing.close_due_rounds()
+    answering.restart_stalled()
     screening.restart_stalled()
     ratings.restart_missing()

@@ -104,21 +104,21 @@ def check_consents(versions: set[int]) -> None:
 def _write_chunk(
     drafts: Sequence[Draft], exposed_to: Any, where: Where, imported_in: ImportRun | None
 ) -> list[Outcome]:
-    held = _held(drafts)
+    held = held_slots(drafts)
     first: dict[Slot, int] = {}
     for n, draft in enumerate(drafts):
         first.setdefault(draft.slot, n)
     fresh = [drafts[n] for slot, n in first.items() if slot not in held]
-    added = _insert(fresh, imported_in)
+    added = insert_new(fresh, imported_in)
     if len(added) < len(fresh):  # another import was quicker with some of them
-        held.update(_held([draft for draft in fresh if draft.slot not in added]))
+        held.update(held_slots([draft for draft in fresh if draft.slot not in added]))
     for draft in fresh:
         if draft.slot in added:
             held[draft.slot] = Held(added[draft.slot], draft.digest, sealed=False)
     outcomes = [
         Outcome.ADDED
         if draft.slot in added and first[draft.slot] == n
-        else _outcome_of_held(draft, held[draft.slot])
+        else _outcome_ofheld_slots(draft, held[draft.slot])
         for n, draft in enumerate(drafts)
     ]
     if exposed_to is not None:
@@ -135,13 +135,13 @@ def note_exposure(*, user: Any, answers: Sequence[int], where: Where) -> None:
     )
 
 
-def _outcome_of_held(draft: Draft, present: Held) -> Outcome:
+def _outcome_ofheld_slots(draft: Draft, present: Held) -> Outcome:
     if present.sealed:
         return Outcome.SEALED
     return Outcome.KNOWN if present.sha256 == draft.digest else Outcome.CONFLICT
 
 
-def _held(drafts: Sequence[Draft]) -> dict[Slot, Held]:
+def held_slots(drafts: Sequence[Draft]) -> dict[Slot, Held]:
     """What the slots of these drafts hold now."""
     wanted = {draft.slot for draft in drafts}
     versions = {slot[2] for slot in wanted if slot[2] is not None}
@@ -169,7 +169,7 @@ def _held(drafts: Sequence[Draft]) -> dict[Slot, Held]:
     }
 
 
-def _insert(drafts: Sequence[Draft], imported_in: ImportRun | None) -> dict[Slot, int]:
+def insert_new(drafts: Sequence[Draft], imported_in: ImportRun | None) -> dict[Slot, int]:
     """Ids of the slots that were really written; a slot taken meanwhile is left out."""
     ordered = sorted(drafts, key=lambda d: (d.slot[0], d.slot[1], d.slot[2] or 0, d.slot[3]))
     by_public_id = {new_public_id(): draft for draft in ordered}

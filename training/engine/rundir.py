@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 STOP_FILE = "stop"
+RESERVE = ".reserve"
+RESERVED = 1 << 18  # bytes
 
 
 def clean(value: Any) -> Any:
@@ -161,13 +164,36 @@ class RunDir:
                 found.setdefault(row["step"], {}).update(row["metrics"])
         return dict(sorted(found.items()))
 
+    def reserve(self) -> None:
+        """Room for the last words: on a full disk, the manifest still fits."""
+        if self.main and not (self.path / RESERVE).exists():
+            (self.path / RESERVE).write_bytes(os.urandom(RESERVED))
+
+    def release(self) -> None:
+        """Give that room free, and what an interrupted save holds: it cannot be resumed from."""
+        if not self.main:
+            return
+        (self.path / RESERVE).unlink(missing_ok=True)
+        for folder in self.checkpoints.rglob("checkpoint-*"):
+            if folder.is_dir() and not _is_complete(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
     def last_checkpoint(self) -> Path | None:
         """The newest complete one; an interrupted save is passed over."""
         for folder in sorted(self.checkpoints.glob("checkpoint-*"), key=_step, reverse=True):
-            complete = (folder / "trainer_state.json").exists()
-            if complete and not (folder / "checkpoint-is-incomplete.txt").exists():
+            if _is_complete(folder):
                 return folder
         return None
+
+
+def _is_complete(folder: Path) -> bool:
+    """The trainer writes its state last; in the file of a full disk, half of it."""
+    if (folder / "checkpoint-is-incomplete.txt").exists():
+        return False
+    try:
+        return bool(read_json(folder / "trainer_state.json"))
+    except (OSError, ValueError):
+        return False
 
 
 def _step(folder: Path) -> int:

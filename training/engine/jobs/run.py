@@ -38,12 +38,15 @@ def stage(run: RunDir, config: RunConfig, began: Began, *, listen: bool) -> int:
     if listen:
         stop.listen()
     prepare(config)
-    run.event("started", run_kind=config.kind, pid=os.getpid(), resumed=bool(run.last_checkpoint()))
+    resumed = bool(run.last_checkpoint())
     try:
+        run.reserve()
+        run.event("started", run_kind=config.kind, pid=os.getpid(), resumed=resumed)
         config = dataclasses.replace(config, model=models.with_path(config.model))
         facts = STAGES[config.kind](run, config, stop)
     except Exception as error:
         trace = traceback.format_exc()
+        run.release()
         print(trace, flush=True)
         if run.main:
             (run.path / "error.txt").write_text(trace, encoding="utf-8")
@@ -51,6 +54,7 @@ def stage(run: RunDir, config: RunConfig, began: Began, *, listen: bool) -> int:
         said = {"reason": reason, "message": f"{type(error).__name__}: {error}"}
         state = "refused" if isinstance(error, NotUsable | BadSnapshot) else "failed"
         return finish(run, state, began, config, changes=changes, **said)
+    run.release()
     whole = WHOLE.get(config.kind, "model")
     state = "succeeded" if (run.path / whole).exists() else "stopped"
     return finish(run, state, began, config, facts=facts)

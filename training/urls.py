@@ -1,6 +1,6 @@
 from django.urls import path
 
-from training.views import datasets, records
+from training.views import datasets, records, run_launch, run_lists, runs
 
 app_name = "training"
 urlpatterns = [
@@ -19,4 +19,19 @@ urlpatterns = [
     path("records/<int:pk>/cancel/", records.cancel, name="record_cancel"),
     path("records/<int:pk>/resume/", records.resume, name="record_resume"),
     path("records/<int:pk>/errors/", records.errors, name="record_errors"),
+    path("runs/", run_lists.run_list, name="runs"),
+    path("runs/new/", run_launch.create, name="run_new"),
+    path("runs/compare/", run_lists.compare, name="run_compare"),
+    path("runs/storage/", run_lists.storage, name="run_storage"),
+    path("runs/rules/", run_lists.rules, name="run_rules"),
+    path("runs/<int:pk>/", runs.run, name="run"),
+    path("runs/<int:pk>/live/", runs.live, name="run_live"),
+    path("runs/<int:pk>/samples/", runs.samples, name="run_samples"),
+    path("runs/<int:pk>/values/", runs.values, name="run_values"),
+    path("runs/<int:pk>/cancel/", runs.cancel, name="run_cancel"),
+    path("runs/<int:pk>/resume/", runs.resume, name="run_resume"),
+    path("runs/<int:pk>/clone/", runs.clone, name="run_clone"),
+    path("runs/<int:pk>/note/", runs.note, name="run_note"),
+    path("runs/<int:pk>/pin/", runs.pin, name="run_pin"),
+    path("runs/<int:pk>/files/<str:name>", runs.file, name="run_file"),
 ]

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
+
+from training.enums import Role
 
 SECTIONS: dict[str, Any] = {
     "grpo": _("GRPO"),
     "reward": _("Reward: R = α·Q + (1−α)·P − w·L"),
     "sft": _("Supervised fine-tuning"),
     "reward_model": _("Reward model"),
+    "evaluate": _("Evaluation"),
     "gate": _("Gate of reward models"),
     "model": _("Model"),
     "monitor": _("Limits of the alert rules"),
@@ -25,7 +29,7 @@ READ_BY: dict[str, tuple[str, ...]] = {
     "sft": ("sft", "model", "hardware"),
     "reward_model": ("reward_model", "gate", "model", "hardware"),
     "grpo": ("grpo", "reward", "gate", "monitor", "model", "hardware"),
-    "evaluate": ("grpo", "model", "hardware"),
+    "evaluate": ("evaluate", "reward", "model", "hardware"),
 }
 IMPORTANT: dict[str, tuple[str, ...]] = {
     "sft": ("sft.epochs", "sft.batch", "sft.accumulation", "sft.learning_rate", "sft.max_length"),
@@ -39,12 +43,19 @@ IMPORTANT: dict[str, tuple[str, ...]] = {
         "grpo.learning_rate", "grpo.temperature", "grpo.max_completion", "reward.alpha",
         "reward.redundancy",
     ),
-    "evaluate": ("grpo.max_completion", "grpo.temperature"),
+    "evaluate": (
+        "evaluate.scorers", "evaluate.draws", "evaluate.temperature", "evaluate.max_completion",
+    ),
 }  # fmt: skip
 # Set by the inputs of the run, or by what the site knows; never typed in.
 BY_INPUTS = ("data.", "reward.quality", "reward.personalization")
 
 FIELDS: dict[str, tuple[Any, Any]] = {
+    "kind": (_("Kind"), ""),
+    "preset": (_("Preset"), ""),
+    "seed": (_("Seed"), ""),
+    "note": (_("Note"), ""),
+    "storage": (_("Storage"), ""),
     "hardware.device": (_("Device"), _("What the run computes on.")),
     "hardware.processes": (_("Processes"), _("One per GPU.")),
     "hardware.memory_gb": (_("Memory, GB"), _("Needed per device; 0 is not checked.")),
@@ -127,6 +138,7 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "grpo.keep_checkpoints": (_("Checkpoints kept"), _("Each is about three times the model.")),
     "grpo.evaluate_at": (_("Evaluate at"), _("Shares of the run, for example 0, 0.5, 1.")),
     "grpo.evaluate_prompts": (_("Held-out prompts per evaluation"), ""),
+    "grpo.evaluate_samples": (_("Answers to each of them"), ""),
     "grpo.probe_every": (_("Steps between probes"), _("0: never.")),
     "grpo.probe_rows": (_("Rows per probe"), ""),
     "grpo.samples_per_step": (_("Answers kept per step"), _("For reading.")),
@@ -134,6 +146,16 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "grpo.vllm_mode": (_("vLLM: mode"), _("On the same GPU, or a server.")),
     "grpo.vllm_memory": (_("vLLM: share of memory"), ""),
     "grpo.vllm_server": (_("vLLM: address"), _("In server mode.")),
+    "evaluate.scorers": (
+        _("Scorers"), _("One a line: quality, personalization, quality/auditors, rules, judge.")),
+    "evaluate.draws": (_("Answers to each prompt"), ""),
+    "evaluate.batch": (_("Answers at once"), _("Fewer need less memory.")),
+    "evaluate.temperature": (_("Temperature"), _("0: always the likeliest word.")),
+    "evaluate.max_completion": (_("Longest answer, tokens"), _("Longer ones are cut off.")),
+    "evaluate.edges": (_("Edge cases"), _("Their ids, one a line.")),
+    "evaluate.errors": (_("Answers without a score"), _("Greatest share.")),
+    "evaluate.degenerate": (
+        _("Degenerate answers"), _("Greatest share of empty ones, or one word repeated.")),
     "reward.alpha": (
         _("α over the run"), _("Share of quality at points of progress: 0: 0.7, 0.5: 0.5, "
                                "1: 0.4.")),
@@ -171,6 +193,15 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "monitor.quality_drop": (_("Fall of quality"), ""),
     "monitor.spread_rise": (_("Rise of the spread"), _("As a multiple.")),
     "monitor.conflict": (_("Correlation of the parts"), _("Below it they are in conflict.")),
+    "monitor.alike": (_("Answers alike"), _("Share of the different answers at the start.")),
+    "monitor.redundancy_rise": (_("Rise of redundancy"), ""),
+    "monitor.spread_least": (_("Spread that means nothing"), _("Below it nothing is said.")),
+    "monitor.probe_margin": (
+        _("Probes: margin that must stay"), _("As a share of the start.")),
+    "monitor.probe_fall": (_("Probes: fall"), _("Of the share with the good answer.")),
+    "monitor.sensitivity": (
+        _("Dependence on the persona"), _("Share of the best that must stay.")),
+    "monitor.persona_turns": (_("Turns that a summary should stand"), ""),
     "monitor.unscored": (_("Answers without a score"), _("As a share.")),
     "monitor.slow_step": (_("Slow steps"), _("As a multiple of the usual.")),
     "monitor.hang": (_("No sign of life"), _("In usual step times.")),
@@ -232,8 +263,11 @@ HINTS: dict[str, Any] = {
 
 
 def label_of(field: str) -> str:
-    """The words for a dotted setting; of one that is not known here, its name."""
+    """The words for a dotted setting or an input; of one that is not known here, its name."""
     words = FIELDS.get(field)
+    head, _dot, role = field.partition(".")
+    if head == "inputs" and role in Role.values:
+        return str(capfirst(Role(role).label))
     return str(words[0]) if words else field
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _now
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from training.engine.monitor import history as h
@@ -28,7 +28,7 @@ NAMES: dict[str, Any] = {
     h.REDUNDANCY: _("redundancy"),
     "parts/judge": _("judge"),
     h.PARTS_CORRELATION: _("correlation of quality and personalization within groups"),
-    "alpha": _("α, the share of quality"),
+    "alpha": _("share of quality, α"),
     "weight/quality": _("effective weight of quality"),
     "weight/personalization": _("effective weight of personalization"),
     "weight/redundancy": _("effective weight of redundancy"),
@@ -45,6 +45,7 @@ NAMES: dict[str, Any] = {
     "audit/efficiency": _("rules: efficiency"),
     "audit/coherence": _("rules: coherence"),
     h.PROBES: _("probes: share in which the good answer is likelier"),
+    h.PROBE_MARGIN: _("probes: margin of the good answer"),
     h.PROBE_SWAP: _("two people would get the answers that suit them"),
     h.SENSITIVITY: _("difference between what two people are told"),
     h.ENTROPY: _("entropy"),
@@ -77,9 +78,13 @@ UNITS: dict[str, Any] = {
     h.PROMPT_LENGTH: _("characters"),
     h.SENSITIVITY: _("bits"),
     h.ENTROPY: _("nats per token"),
+    h.PROBE_MARGIN: _("nats per token"),
     h.STEP_TIME: _("seconds"),
 }
-PINNED = ("reward", "kl", "length")
+PINNED_TITLE = _("Main curves")
+EVAL_TITLE = _("Held-out prompts")
+OTHERS_TITLE = _("Other curves")
+MEMBERS = ("members/", "auditors/")
 # Many curves that nobody needs to see beside others of the same kind.
 HIDDEN = (
     "clip_ratio/", "completions/", "entropy_coef", "tokens", "eval_runtime", "eval_samples_per",
@@ -105,7 +110,8 @@ GROUPS: tuple[Group, ...] = (
     Group("watch", _("What watches and gives no reward"), (
         (h.QUALITY, h.AUDITOR_QUALITY), (h.PERSONALIZATION, h.AUDITOR_PERSONALIZATION),
         (h.SPREAD_QUALITY, h.SPREAD_PERSONALIZATION), (h.AUDIT_RULES,),
-        ("audit/match", "audit/quality"), (h.PROBES,), (h.PROBE_SWAP,), (h.SENSITIVITY,),
+        ("audit/match", "audit/quality"), (h.PROBES,), (h.PROBE_MARGIN,), (h.PROBE_SWAP,),
+        (h.SENSITIVITY,),
     )),
     Group("policy", _("The policy"), (
         (h.ENTROPY,), (h.CLIPPED,), (h.ZERO_SPREAD,), (h.DISTINCT,), (h.UNSCORED,),
@@ -132,11 +138,11 @@ def metric_name(name: str) -> str:
     if head == "eval" and tail:
         return metric_name(tail)
     if head == "probe":
-        return _now("probe: %(defect)s") % {"defect": tail}
+        return gettext("probe: %(defect)s") % {"defect": tail}
     if head == "members" and "/" not in tail:
-        return _now("member %(n)s") % {"n": tail}
+        return gettext("member %(n)s") % {"n": tail}
     if head == "auditors" and "/" not in tail:
-        return _now("held out %(n)s") % {"n": tail}
+        return gettext("held out %(n)s") % {"n": tail}
     return name
 
 
@@ -145,4 +151,4 @@ def unit(name: str) -> str:
 
 
 def hidden(name: str) -> bool:
-    return name.startswith(HIDDEN) and name not in NAMES or name == "tokens"
+    return name == "tokens" or (name.startswith(HIDDEN) and name not in NAMES)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from webapp.core.charts_curves import number
@@ -30,12 +31,13 @@ class RuleWords:
 RULES: dict[str, RuleWords] = {
     "hacking": RuleWords(
         _("Reward hacking"),
-        _("length and reward rise together, quality does not"),
-        _("the reward pays for words"),
-        _("redundancy weight, beta, counter-examples for the reward model"),
-        _("Answers became %(length_rise)s %% longer while the reward rose, and what is "
-          "independent of the reward did not follow."),
-        _("Read the longest answers, mine phrases, retrain the reward model with them."),
+        _("the reward rises, and two things that are independent of it speak against a gain: "
+          "length, redundancy, sameness, KL, disagreement, held-out models, probes"),
+        _("the reward pays for something else than better answers"),
+        _("redundancy weight, lower bound of the ensemble, beta, counter-examples"),
+        _("The reward rose by %(reward_rise)s, and %(doubts)s things that are independent of it "
+          "speak against a real gain; the pictures show them."),
+        _("Read the answers, mine phrases, retrain the reward model with them as bad examples."),
     ),
     "length_spike": RuleWords(
         _("Jump in length"),
@@ -152,6 +154,15 @@ RULES: dict[str, RuleWords] = {
         _("normalise by branch"),
         _("One part falls by %(fall)s while the reward rises."),
     ),
+    "probe_fall": RuleWords(
+        _("Good answers lose"),
+        _("the policy stops to prefer answers that are known to be good"),
+        _("it learned from a reward that does not know them"),
+        _("more beta, lower learning rate, earlier checkpoint"),
+        _("Good answers are the likelier ones in %(now)s %% of the probes (at best %(best)s %%), "
+          "by %(margin)s nats a token (at the start %(start_margin)s)."),
+        _("Read the answers to the probes' questions; continue from an earlier checkpoint."),
+    ),
     "persona_lost": RuleWords(
         _("Persona lost"),
         _("what two people are told becomes alike"),
@@ -225,8 +236,8 @@ RULES: dict[str, RuleWords] = {
     ),
 }  # fmt: skip
 PERCENT = {
-    "length_rise", "share", "zero_spread", ("length_collapse", "fall"), ("tool_decline", "start"),
-    ("tool_decline", "now"),
+    "share", "zero_spread", ("length_collapse", "fall"), ("tool_decline", "start"),
+    ("tool_decline", "now"), ("probe_fall", "now"), ("probe_fall", "best"),
 }  # fmt: skip
 
 
@@ -236,10 +247,10 @@ def words_of(rule: str) -> RuleWords:
 
 
 def sentence(rule: str, evidence: Mapping[str, Any]) -> str:
-    """What a finding says, in the reader's language."""
+    """What a finding says: in English as the engine said it, else from its numbers."""
     words = words_of(rule)
     said = str(evidence.get("message", ""))
-    if not words.said:
+    if not words.said or (said and (get_language() or "en").startswith("en")):
         return said
     numbers = evidence.get("numbers") or {}
     filled = {name: _shown(rule, name, value) for name, value in numbers.items()}

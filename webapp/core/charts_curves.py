@@ -96,16 +96,18 @@ def curve_chart(
     height: int = HEIGHT,
 ) -> SafeString:
     """Lines over steps. `reach`: the steps of the axis; `window`: steps to point out."""
-    curves = [curve for curve in curves if any(p.value is not None for p in curve.points)]
-    if not curves:
+    # An empty line keeps its number: elsewhere the same number is the same colour.
+    drawn = {k: c for k, c in enumerate(curves) if any(p.value is not None for p in c.points)}
+    if not drawn:
         return _nothing(title, height)
+    curves = list(drawn.values())
     across = _across(curves, reach)
     up, ticks, digits = _up(curves, band, height)
     parts = _ground(across, up, band, window, height)
     parts += [_level(up(tick), number(tick, digits)) for tick in ticks]
     parts += _steps(across, height)
-    parts += [_range(curve, across, up, k) for k, curve in enumerate(curves)]
-    parts += [_line(curve, across, up, k) for k, curve in enumerate(curves)]
+    parts += [_range(curve, across, up, k) for k, curve in drawn.items()]
+    parts += [_line(curve, across, up, k) for k, curve in drawn.items()]
     parts += _marks(marks, across, height)
     cursor = f'<line class="c-cursor" x1="0" x2="0" y1="{TOP}" y2="{height - BOTTOM}"/>'
     data = f'data-left="{across.start}" data-right="{across.end}" '
@@ -124,7 +126,8 @@ def number(value: Value, digits: int | None = None) -> str:
     """Short: three significant digits, or as many decimals as the ticks need."""
     if value is None:
         return "–"
-    if value and not 1e-3 <= abs(value) < 1e6:
+    tiny = value and (abs(value) < 1e-3 if digits is None else digits > 4)
+    if tiny or abs(value) >= 1e6:
         text = f"{value:.2e}" if digits is None else f"{value:.1e}"
         mantissa, _e, power = text.partition("e")
         text = f"{mantissa}e{int(power)}"

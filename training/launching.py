@@ -96,7 +96,7 @@ def preflight(
 
 def set_by_launch(config: Mapping[str, Any]) -> list[str]:
     """Settings that nobody may give: they follow from the launch and its inputs."""
-    files = (*Role.values, "sha256")
+    files = (*Role.values, "edges", "sha256")
     data = config.get("data")
     named = [f"data.{name}" for name in data if name in files] if isinstance(data, Mapping) else []
     return [name for name in OWN if name in config] + named

@@ -321,6 +321,7 @@ CELERY_TASK_ROUTES = {
     "workers.deliver_webhook": {"queue": "hooks"},
     "workers.freeze_dataset": {"queue": "default"},
     "workers.repair_training": {"queue": "repair"},
+    "workers.decide_gates": {"queue": "default"},
     "workers.start_runs": {"queue": "gpu"},
     "workers.watch_runs": {"queue": "gpu"},
     "workers.annotation_statistics": {"queue": "default"},

@@ -34,7 +34,8 @@ def finish(
     if config is not None:
         resolved = as_dict(config)
         data = config.data
-        named = {data.train, data.heldout, data.gate, data.probes, data.swaps, data.labelled} - {""}
+        named = {data.train, data.heldout, data.gate, data.probes, data.swaps, data.labelled}
+        named = (named | {data.edges}) - {""}
         files = sorted(name for name in named if (run.path / name).exists())
         manifest |= {
             "config": resolved,

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from training import processes
 from training.engine.rundir import RunDir, read_json
-from training.enums import ON_DEVICE, RunState
+from training.enums import ON_DEVICE, RunKind, RunState
 from training.models import TrainingRun
 from training.services.evaluations import note_evaluation
 from training.services.findings import note_results
@@ -89,4 +89,6 @@ def finish(run: TrainingRun, state: str, columns: Mapping[str, Any]) -> None:
         note_evaluation(row)
         audit.record(actor=None, action="run_ended", obj=row, state=row.state, reason=row.reason)
         enqueue("start_runs", row.pk)
+        if row.kind == RunKind.EVALUATE:
+            enqueue("decide_gates", row.pk)
     log.info("run ended", extra={"run": row.pk, "state": row.state, "reason": row.reason})

@@ -17,11 +17,13 @@ from training.launching import InputSpec, digest, values_of
 from training.models import Dataset, TrainingRun
 from training.roles import ROLES, file_of, written
 from training.rows import spoken
+from training.services import edges
 from training.services.runs import inputs_of
 from training.storage import directory
 from webapp.core.errors import Refused
 
 Rows = Iterator[Mapping[str, Any]]
+EDGES = "data/edges.jsonl"
 
 
 def prepare(run: TrainingRun) -> RunConfig:
@@ -35,8 +37,11 @@ def prepare(run: TrainingRun) -> RunConfig:
         for role in written(run.kind)
         if role in inputs
     }
+    if cases := list(edges.rows_of(config.evaluate.edges)):
+        hashes[EDGES] = write_lines(found.path / EDGES, iter(cases))
     values = as_dict(config)
-    values["data"] = {**values["data"], "sha256": hashes}
+    named = {"edges": EDGES if EDGES in hashes else ""}
+    values["data"] = {**values["data"], **named, "sha256": hashes}
     write_json(found.config, values)
     for left in (found.path / STOP_FILE, found.manifest, found.heartbeat):
         left.unlink(missing_ok=True)
@@ -62,9 +67,14 @@ def write_rows(path: Path, role: str, kind: str, spec: InputSpec) -> str:
     """The rows of one input in the form that the engine reads; the hash of the file."""
     assert spec.dataset is not None
     form = ROLES[kind][role].form
+    return write_lines(path, FORMS[form](spec.dataset, spec.split))
+
+
+def write_lines(path: Path, rows: Rows) -> str:
+    """A file of JSON lines, replaced only where it differs; its hash."""
     wanted, part = hashlib.sha256(), path.with_suffix(".part")
     with part.open("wb") as out:
-        for line in snapshots.jsonl(FORMS[form](spec.dataset, spec.split)):
+        for line in snapshots.jsonl(rows):
             out.write(line)
             wanted.update(line)
     if path.exists() and sha256_file(path) == wanted.hexdigest():

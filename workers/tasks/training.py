@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from training.services import freezing, running, sealing, watching
+from training.services import freezing, running, sealing, verdicts, watching
 
 
 @shared_task(name="workers.freeze_dataset", time_limit=7200, soft_time_limit=7000)
@@ -15,12 +15,19 @@ def repair_training() -> None:
     """Recompute from rows what a lost message or a dead worker left behind."""
     freezing.repair_freezes()
     sealing.keep_claimed_from_holdout()
+    verdicts.decide_ready()
 
 
 @shared_task(name="workers.start_runs", time_limit=1800)
 def start_runs(pk: int = 0) -> None:
     """Start whoever is next in the queue; `pk` only says why the task was sent."""
     running.start_next()
+
+
+@shared_task(name="workers.decide_gates", time_limit=600)
+def decide_gates(pk: int = 0) -> None:
+    """Decide every gate whose evaluations have ended."""
+    verdicts.decide_ready()
 
 
 @shared_task(name="workers.watch_runs", time_limit=1800)

@@ -217,7 +217,7 @@ def _snapshots(config: RunConfig, run: RunDir) -> Iterator[Problem]:
     """Files that are named but missing, or are not what was frozen."""
     d = config.data
     named = {"train": d.train, "heldout": d.heldout, "gate": d.gate, "probes": d.probes}
-    named |= {"swaps": d.swaps, "labelled": d.labelled}
+    named |= {"swaps": d.swaps, "labelled": d.labelled, "edges": d.edges}
     for name, file in named.items():
         if file and not (run.path / file).is_file():
             yield Problem(f"data.{name}", f"{file} is not there")

@@ -61,6 +61,7 @@ class Data:
     probes: str = ""  # good and bad answers by kind of defect: for the gate, and for the policy
     labelled: str = ""  # answers of known worth, on which rules are proved
     swaps: str = ""  # two answers, two personas that want the opposite
+    edges: str = ""  # prompts of edge cases, asked besides those of the gate
     persona_turns: int = 0  # turns that a dialogue keeps its persona summary; 0: as frozen
     sha256: dict[str, str] = field(default_factory=dict)
 
@@ -151,6 +152,7 @@ class Evaluate:
     batch: int = 32  # answers at once
     temperature: float = 0.9  # 0: greedy
     max_completion: int = 512
+    edges: tuple[str, ...] = ()  # ids of edge cases
     errors: float = 0.05  # share of answers that may be without a score
     degenerate: float = 0.05  # share that may be empty or one word again and again
 

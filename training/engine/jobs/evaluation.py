@@ -32,7 +32,7 @@ Item = tuple[Row, int]  # with the number of its draw
 
 def evaluate(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     """Answer and score batch by batch; what was done before is kept."""
-    items = list(items_of(read_rows(run.path / config.data.gate, "prompts"), config))
+    items = list(items_of(asked_of(run, config), config))
     model, tokenizer = models.load_base(config.model, ())
     scorers = load_scorers(config)
     done = {(row["id"], row["draw"]) for row in read_lines(run.path / FILE)}
@@ -56,6 +56,16 @@ def evaluate(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     facts["scorers"] = {name: scorer.version for name, scorer in scorers.items()}
     write_json(run.path / REPORT, facts)
     return facts
+
+
+def asked_of(run: RunDir, config: RunConfig) -> list[Row]:
+    """The prompts of the gate, then the edge cases that are not among them."""
+    rows = read_rows(run.path / config.data.gate, "prompts")
+    if not config.data.edges:
+        return rows
+    known = {row.get("id") for row in rows}
+    more = read_rows(run.path / config.data.edges, "prompts")
+    return rows + [row for row in more if row.get("id") not in known]
 
 
 def items_of(rows: Sequence[Row], config: RunConfig) -> Iterator[Item]:

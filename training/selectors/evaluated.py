@@ -1,0 +1,37 @@
+"""What an evaluation measured: answers by item and draw, with the value of each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from training.engine.rundir import read_lines
+from training.gating.rules import AXES
+from training.models import GateSpec, TrainingRun
+from training.storage import directory
+
+FILE = "evaluation.jsonl"
+Key = tuple[str, int]  # item, draw
+
+
+def answers(run: TrainingRun, spec: GateSpec) -> dict[Key, dict[str, Any]]:
+    """Every line of the evaluation; `values` holds the value of each axis."""
+    found = {}
+    for row in read_lines(directory(run.directory) / FILE):
+        found[row["id"], int(row["draw"])] = {**row, "values": values_of(row, spec)}
+    return found
+
+
+def values_of(row: Mapping[str, Any], spec: GateSpec) -> dict[str, float | None]:
+    return {axis: value_of(row["parts"], spec.scorers[axis], axis) for axis in AXES}
+
+
+def value_of(parts: Mapping[str, Any], names: Iterable[str], axis: str) -> float | None:
+    """The mean over the scorers of an axis; None where one of them could not score (V12)."""
+    values = []
+    for name in names:
+        value = (parts.get(name) or {}).get(axis if name.startswith(axis) else name)
+        if value is None:
+            return None
+        values.append(float(value))
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,210 @@
+"""Making a gate, and sending a model through it: two evaluations on the same items."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+
+from training import gate_policies, policies, snapshots
+from training.engine.rundir import sha256_json
+from training.enums import GateState, Role, RunKind, RunState
+from training.gating.rules import RuleError, parse
+from training.launching import InputSpec, preflight
+from training.models import Dataset, EdgeCase, GateRun, GateSpec, TrainingRun
+from training.selectors.inputs import digest_of_run
+from training.services.runs import launch, next_name
+from webapp.catalog.services.checks import check_text
+from webapp.core import audit
+from webapp.core.errors import InvalidInput
+
+SAMPLING = {"draws": 1, "temperature": 0.9, "max_completion": 512, "batch": 32, "seed": 1}
+EVALUATE = RunKind.EVALUATE.value
+EDGES = 60  # active cases that a gate asks about
+
+
+def create_gate(
+    *,
+    actor: Any,
+    name: str,
+    dataset: Dataset,
+    baseline: TrainingRun,
+    scorers: Mapping[str, Any],
+    quality: TrainingRun | None = None,
+    personalization: TrainingRun | None = None,
+    split: str = "gate",
+    rules: Mapping[str, Any] | None = None,
+    sampling: Mapping[str, Any] | None = None,
+    preset: str = "tiny",
+    edge_draw: int = 50,
+    to_audit: int = 10,
+) -> GateSpec:
+    """A gate is fixed from the start. The same name with the same content is the same gate."""
+    policies.check_manage(actor)
+    name = check_text(name.strip(), "name", limit=120)
+    policies.check_has_gate(dataset)
+    gate_policies.check_model(baseline, "baseline")
+    sources = {"quality": quality, "personalization": personalization}
+    gate_policies.check_scorers(scorers, sources)
+    for axis, run in sources.items():
+        if run is not None:
+            gate_policies.check_unseen(run, dataset, split, f"{axis}_run")
+    digest, count = items_of(dataset, split)
+    values: dict[str, Any] = {
+        "dataset": dataset,
+        "split": split,
+        "items_sha256": digest,
+        "items": count,
+        "baseline": baseline,
+        **sources,
+        "scorers": {axis: list(names) for axis, names in scorers.items()},
+        "rules": parsed_rules(rules or {}).as_json(),
+        "sampling": {**SAMPLING, "preset": preset, **(sampling or {})},
+        "edge_draw": edge_draw,
+        "audit": to_audit,
+    }
+    return _insert_spec(actor, name, values)
+
+
+def _insert_spec(actor: Any, name: str, values: Mapping[str, Any]) -> GateSpec:
+    content = sha256_json({n: _named(value) for n, value in values.items()})
+    try:
+        with transaction.atomic():
+            spec = GateSpec.objects.create(
+                name=name, content_sha256=content, created_by=actor, **values
+            )
+            audit.record(actor=actor, action="create_gate", obj=spec, content_sha256=content)
+    except IntegrityError as error:
+        known = GateSpec.objects.filter(name=name, content_sha256=content).first()
+        if known is not None:
+            return known
+        message = _("There is a gate “%(name)s” already.") % {"name": name}
+        raise InvalidInput(message, field="name", code="taken") from error
+    return spec
+
+
+def _named(value: Any) -> Any:
+    """What a part of a gate is called in its hash: weights and rows, not numbers of rows."""
+    if isinstance(value, TrainingRun):
+        return digest_of_run(value)
+    return value.content_sha256 if isinstance(value, Dataset) else value
+
+
+def parsed_rules(values: Mapping[str, Any]) -> Any:
+    """The rules, or an InvalidInput that names the setting."""
+    try:
+        return parse(values)
+    except RuleError as error:
+        said = {
+            "unknown": _("There is no such rule."),
+            "number": _("Give a number."),
+            "range": _("Between %(low)s and %(high)s."),
+        }
+        message = said[error.code] % error.params
+        raise InvalidInput(message, field=error.field, code=error.code) from error
+
+
+def items_of(dataset: Dataset, split: str) -> tuple[str, int]:
+    """The hash of the items of a gate, and their number."""
+    digest, count = hashlib.sha256(), 0
+    for identity in sorted(row["id"] for row in snapshots.prompts(dataset, split)):
+        digest.update(identity.encode() + b"\n")
+        count += 1
+    if not count:
+        raise InvalidInput(
+            _("“%(name)s” asks nothing in this split.") % {"name": dataset.name},
+            field="dataset",
+            code="no_items",
+        )
+    return digest.hexdigest(), count
+
+
+def start_gate(
+    *, actor: Any, spec: GateSpec, candidate: TrainingRun, key: str | None = None
+) -> GateRun:
+    """Measure a model and the baseline. The same `key` gives the same gate run."""
+    policies.check_manage(actor)
+    if key and (known := GateRun.objects.filter(key=key).first()):
+        return known
+    gate_policies.check_model(candidate, "candidate")
+    gate_policies.check_same_base(spec, candidate)
+    gate_policies.check_independent(spec, candidate)
+    try:
+        with transaction.atomic():
+            gate = GateRun.objects.create(spec=spec, candidate=candidate, key=key, created_by=actor)
+            _measure(actor, gate)
+            audit.record(actor=actor, action="start_gate", obj=gate, candidate=candidate.pk)
+    except IntegrityError:
+        if key and (known := GateRun.objects.filter(key=key).first()):
+            return known
+        raise
+    return GateRun.objects.get(pk=gate.pk)
+
+
+def measure_again(*, actor: Any, gate: GateRun) -> GateRun:
+    """After an evaluation that failed: a new pair of evaluations, once."""
+    policies.check_manage(actor)
+    with transaction.atomic():
+        row = locked(gate.pk)
+        if row.state == GateState.FAILED:
+            GateRun.objects.filter(pk=row.pk).update(state=GateState.MEASURING, result={})
+            _measure(actor, row)
+            audit.record(actor=actor, action="measure_gate_again", obj=row)
+    return GateRun.objects.get(pk=gate.pk)
+
+
+def _measure(actor: Any, gate: GateRun) -> None:
+    edges = list(active_edges().values_list("item", flat=True))
+    spec = gate.spec
+    GateRun.objects.filter(pk=gate.pk).update(
+        candidate_evaluation=_evaluation(actor, spec, gate.candidate, edges),
+        baseline_evaluation=_evaluation(actor, spec, spec.baseline, edges),
+        edges=edges,
+    )
+
+
+def active_edges() -> Any:
+    """The newest cases that are still asked about."""
+    return EdgeCase.objects.filter(retired_at=None).order_by("-pk")[:EDGES]
+
+
+def _evaluation(actor: Any, spec: GateSpec, model: TrainingRun, edges: list[str]) -> TrainingRun:
+    """An evaluation of this model with these settings: the one that is there, or a new one."""
+    given = dict(spec.sampling)
+    preset, seed = given.pop("preset"), given.pop("seed")
+    names = [name for axis in spec.scorers.values() for name in axis]
+    config = {"evaluate": {**given, "scorers": list(dict.fromkeys(names)), "edges": edges}}
+    inputs: dict[str, InputSpec] = {
+        Role.GATE: InputSpec(spec.dataset, spec.split),
+        Role.BASE: InputSpec(source=model),
+    }
+    for role, run in ((Role.QUALITY, spec.quality), (Role.PERSONALIZATION, spec.personalization)):
+        if run is not None:
+            inputs[role] = InputSpec(source=run)
+    checked = preflight(EVALUATE, preset, config, inputs, seed)
+    dead = (RunState.FAILED, RunState.CANCELLED)
+    known = TrainingRun.objects.filter(kind=EVALUATE, config_sha256=checked.sha256)
+    if checked.ready and (found := known.exclude(state__in=dead).first()):
+        return found
+    return launch(
+        actor=actor,
+        name=free_name(f"{spec.name[:50]}: {model.name[:50]}"),
+        kind=EVALUATE,
+        preset=preset,
+        config=config,
+        inputs=inputs,
+        seed=seed,
+    )
+
+
+def free_name(name: str) -> str:
+    return next_name(name) if TrainingRun.objects.filter(name=name).exists() else name
+
+
+def locked(pk: int) -> GateRun:
+    """The gate run with its row locked; what it joins is read after the wait."""
+    GateRun.objects.select_for_update().only("pk").get(pk=pk)
+    return GateRun.objects.select_related("spec", "candidate").get(pk=pk)

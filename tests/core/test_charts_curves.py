@@ -87,7 +87,8 @@ def test_any_range_of_values_can_be_drawn(values: tuple[float, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (0.0, "0"), (0.12345, "0.123"), (-2.5, "−2.5"), (2e-6, "2.00e−6"), (1234.5, "1,234")],
+    [(None, "–"), (0.0, "0"), (0.12345, "0.123"), (-2.5, "−2.5"), (2e-6, "2.00e−6"),
+     (1234.5, "1,234")],
 )  # fmt: skip
 def test_numbers_are_short(value: float | None, text: str) -> None:
     assert number(value) == text

@@ -24,6 +24,9 @@ QUIET = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "TRL_EXPERIMENTAL_SILENCE": "1",
+    # Threads that wait sleep: two runs at once otherwise take up to ten times as long.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "0",
 }
 
 

@@ -64,6 +64,16 @@ SHORT: dict[str, Any] = {
 }
 
 
+# The known bad recipe: reward models that saw few and wrong labels, and a learning rate at which
+# the policy finds every hole of theirs. Their gate refuses it; forced, alerts must speak live.
+BAD_SIZES = Sizes(quality=400, noise=0.3)
+BAD: dict[str, Any] = {
+    "reward_model": {"max_steps": 20, "eval_every": 10, "stop_accuracy": 1.01},
+    "grpo": {"steps": 100, "learning_rate": 1e-3, "scheduler": "constant", "warmup_steps": 0},
+    "reward": {"force": "the known bad recipe"},
+}
+
+
 class StageFailed(Exception):
     """A stage that did not succeed; the message says where to look."""
 

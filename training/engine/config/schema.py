@@ -203,7 +203,7 @@ class Monitor:
     redundancy_rise: float = 0.02
     spread_least: float = 0.08  # below it, disagreement of reward models means nothing
     probe_margin: float = 0.5  # share of the margin of good answers that must stay
-    probe_fall: float = 0.1  # of the probes in which the policy prefers the good answer
+    probe_fall: float = 0.15  # of the probes in which the policy prefers the good answer
     sensitivity: float = 0.8  # share of the dependence on the persona that must stay
     persona_turns: int = 10  # that a summary should stand within a dialogue
     unscored: float = 0.1

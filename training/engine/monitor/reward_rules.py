@@ -95,7 +95,7 @@ def probe_fall(history: History, config: RunConfig) -> Finding | None:
         {"best": best, "now": now, "start_margin": start, "margin": margin},
         {**remedies.more_beta(config), **remedies.half_rate(config)},
         "Read the answers to the probes' questions; continue from an earlier checkpoint.",
-        "critical" if lost else "warning",
+        "critical" if best - now > 2 * m.probe_fall else "warning",
     )
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from arena.views import ballots, evidence, leaderboard, rounds
+from arena.views import answering, ballots, evidence, leaderboard, rounds
 
 app_name = "arena"
 urlpatterns = [
@@ -20,6 +20,10 @@ urlpatterns = [
     path("rounds/forecast/", rounds.forecast_part, name="forecast"),
     path("rounds/<int:pk>/", rounds.round_detail, name="round_detail"),
     path("rounds/<int:pk>/edit/", rounds.edit, name="edit"),
+    path("rounds/<int:pk>/answers/start/", answering.start, name="answers_start"),
+    path("rounds/<int:pk>/answers/stop/", answering.stop, name="answers_stop"),
+    path("rounds/<int:pk>/answers/resume/", answering.resume, name="answers_resume"),
+    path("rounds/<int:pk>/answers/progress/", answering.progress, name="answers_progress"),
     path("rounds/<int:pk>/screen/", rounds.screen, name="screen"),
     path("rounds/<int:pk>/screening/", rounds.hits, name="screening"),
     path("rounds/<int:pk>/screening/progress/", rounds.progress, name="screening_progress"),

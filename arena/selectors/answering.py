@@ -6,7 +6,6 @@ What the answers took is told once the round is unsealed.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from statistics import median
 from typing import Any
 
@@ -96,11 +95,11 @@ class AnswerProgress:
         return self.job.made + self.job.failed if self.job else 0
 
     @property
-    def remaining(self) -> timedelta | None:
-        """An estimate from the pace of the last answers; None while nothing is known."""
+    def minutes(self) -> int | None:
+        """An estimate from the pace of the last answers, at least one; None while it is unknown."""
         if self.job is None or self.job.pace is None or not self.left:
             return None
-        return timedelta(seconds=round(self.left * self.job.pace))
+        return max(1, round(self.left * self.job.pace / 60))
 
 
 def progress_of(round_: Round) -> AnswerProgress:

@@ -1,7 +1,7 @@
 """The work of an answer job: asks what is wanted, writes what comes back, records what fails.
 
 Threads ask, one thread writes. An answer, its seal and its row are one transaction, so that a
-killed job goes on from the rows and no slot gets two. `heartbeat_at` is also the fence: every commit
+killed job goes on from the rows and no slot gets two. `heartbeat_at` is also the fence: each commit
 names the heartbeat that it saw last, and a process that was taken over finds another and stops.
 """
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -33,8 +32,10 @@ from arena.selectors.remarks import remarks as read_remarks
 from arena.selectors.remarks import resolved
 from arena.selectors.votes import coverage_by_stratum, round_totals
 from arena.services import closing, rounds, screening, sealing
+from arena.views.acting import act
+from arena.views.answering import answers_context
 from webapp.accounts.access import admin_only
-from webapp.core.errors import InvalidInput, PalateError
+from webapp.core.errors import InvalidInput
 from webapp.core.http import whole_number
 
 Errors = dict[str, str]
@@ -76,6 +77,7 @@ def _detail(request: HttpRequest, round_: Round) -> dict[str, Any]:
     if round_.opened_at is not None:
         context["totals"] = round_totals(round_)
         context["coverage"] = coverage_by_stratum(round_)
+    context |= answers_context(round_, admin=admin)
     if admin:
         context |= _admin_part(request, round_, context)
     return context
@@ -186,22 +188,10 @@ def _composer(request: HttpRequest, initial: dict[str, Any], round_: Round | Non
     return render(request, "arena/compose.html", context, status=status)
 
 
-def _act(request: HttpRequest, pk: int, act: Any, done: Any) -> HttpResponse:
-    """Do one thing to a round and go back to its page with the result in words."""
-    round_ = get_object_or_404(Round, pk=pk)
-    try:
-        act(round_)
-    except PalateError as error:
-        messages.error(request, str(error))
-    else:
-        messages.success(request, done(round_) if callable(done) else done)
-    return redirect("arena:round_detail", pk=pk)
-
-
 @admin_only
 @require_POST
 def screen(request: HttpRequest, pk: int) -> HttpResponse:
-    return _act(
+    return act(
         request, pk,
         lambda round_: screening.start_screening(actor=request.user, round_=round_),
         _("Screening has begun."),
@@ -211,7 +201,7 @@ def screen(request: HttpRequest, pk: int) -> HttpResponse:
 @admin_only
 @require_POST
 def back_to_draft(request: HttpRequest, pk: int) -> HttpResponse:
-    return _act(
+    return act(
         request, pk,
         lambda round_: rounds.back_to_draft(actor=request.user, round_=round_),
         _("The round is a draft again."),
@@ -221,7 +211,7 @@ def back_to_draft(request: HttpRequest, pk: int) -> HttpResponse:
 @admin_only
 @require_POST
 def open_(request: HttpRequest, pk: int) -> HttpResponse:
-    return _act(
+    return act(
         request, pk,
         lambda round_: sealing.open_round(actor=request.user, round_=round_),
         _("The round is sealed and open. Its commitment is on this page."),
@@ -232,7 +222,7 @@ def open_(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def cancel(request: HttpRequest, pk: int) -> HttpResponse:
     reason = request.POST.get("reason", "")
-    return _act(
+    return act(
         request, pk,
         lambda round_: rounds.cancel_round(actor=request.user, round_=round_, reason=reason),
         _("The round is cancelled."),
@@ -243,7 +233,7 @@ def cancel(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def close(request: HttpRequest, pk: int) -> HttpResponse:
     reason = request.POST.get("reason", "")
-    return _act(
+    return act(
         request, pk,
         lambda round_: closing.close_round(actor=request.user, round_=round_, reason=reason),
         _("The round is closed. Ratings are being computed and stay sealed."),
@@ -261,7 +251,7 @@ def _agreed(round_: Round) -> str:
 @require_POST
 def approve(request: HttpRequest, pk: int) -> HttpResponse:
     reason = request.POST.get("reason", "")
-    return _act(
+    return act(
         request, pk,
         lambda round_: closing.approve_unsealing(actor=request.user, round_=round_, reason=reason),
         _agreed,

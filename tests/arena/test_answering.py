@@ -528,9 +528,11 @@ def test_progress_is_told_in_totals_with_an_estimate(server: Endpoint) -> None:
     assert any("status 400" in reason for reason, _n in found.reasons)
     assert found.job is not None
     assert found.job.pace is not None
-    AnswerJob.objects.update(made=2, failed=0, total=12, pace=1.5)
-    assert progress_of(round_).remaining == timedelta(seconds=15)
-    assert found.remaining is None
+    AnswerJob.objects.update(made=2, failed=0, total=12, pace=30.0)
+    assert progress_of(round_).minutes == 5
+    AnswerJob.objects.update(pace=0.1)
+    assert progress_of(round_).minutes == 1
+    assert found.minutes is None  # nothing is left
 
 
 def test_what_answers_took_is_told_when_the_round_is_unsealed(server: Endpoint) -> None:

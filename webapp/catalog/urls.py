@@ -1,6 +1,6 @@
 from django.urls import path
 
-from webapp.catalog.views import imports, people, things
+from webapp.catalog.views import imports, making, people, things
 
 app_name = "catalog"
 urlpatterns = [
@@ -14,7 +14,10 @@ urlpatterns = [
     path("prompts/", things.prompt_list, name="prompts"),
     path("prompts/add/", things.add_prompt, name="prompt_add"),
     path("contestants/", things.contestant_list, name="contestants"),
+    path("contestants/add/<slug:kind>/", making.add, name="contestant_add"),
     path("contestants/<int:pk>/", things.contestant, name="contestant"),
+    path("contestants/<int:pk>/change/", making.change, name="contestant_change"),
+    path("contestants/<int:pk>/try/", making.try_out, name="contestant_try"),
     path("contestants/<int:pk>/answers/", things.contestant_answers, name="contestant_answers"),
     path("imports/", imports.import_list, name="imports"),
     path("imports/new/", imports.upload, name="import"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
@@ -12,10 +14,12 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from webapp.accounts.access import admin_only
 from webapp.catalog import selectors
+from webapp.catalog.enums import MADE_HERE
 from webapp.catalog.forms import PromptFilterForm, PromptForm
 from webapp.catalog.models import Contestant
 from webapp.catalog.services import answers
 from webapp.catalog.services import prompts as prompt_services
+from webapp.core.chat import authorization
 from webapp.core.errors import InvalidInput
 
 PER_PAGE, ANSWERS_PER_PAGE = 50, 10
@@ -64,15 +68,25 @@ def add_prompt(request: HttpRequest) -> HttpResponse:
 @require_GET
 def contestant_list(request: HttpRequest) -> HttpResponse:
     page = Paginator(selectors.contestants(), PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "catalog/contestants.html", {"page": page})
+    return render(request, "catalog/contestants.html", {"page": page, "made_here": MADE_HERE})
 
 
 @admin_only
 @require_GET
 def contestant(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(selectors.contestants(), pk=pk)
-    context = {"contestant": found, "sampling": sorted(found.sampling.items())}
-    return render(request, "catalog/contestant.html", context)
+    return render(request, "catalog/contestant.html", contestant_context(found))
+
+
+def contestant_context(found: Contestant) -> dict[str, Any]:
+    """What the page of a contestant shows. Of a key only the name, and whether it is set here."""
+    key = str(found.endpoint.get("key", ""))
+    return {
+        "contestant": found,
+        "sampling": sorted(found.sampling.items()),
+        "made_here": found.kind in MADE_HERE,
+        "key_is_set": bool(authorization(key)),
+    }
 
 
 @admin_only

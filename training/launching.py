@@ -77,6 +77,7 @@ def preflight(
     kind: str, preset: str, config: Mapping[str, Any], inputs: Inputs, seed: int = 1
 ) -> Preflight:
     """All problems at once. With problems in the configuration itself `resolved` stays empty."""
+    kind = str(kind)  # a member of RunKind is no plain text for the engine
     if kind not in ROLES:
         return Preflight([Problem("kind", f"must be one of {', '.join(ROLES)}", RunKind.SFT)])
     problems = [Problem(name, "is set by the launch itself") for name in set_by_launch(config)]
@@ -114,7 +115,7 @@ def values_of(
     kind: str, preset: str, config: Mapping[str, Any], inputs: Inputs, seed: int
 ) -> dict[str, Any]:
     """What `config.json` says, with paths, but without the hashes of files."""
-    own: dict[str, Any] = {"kind": kind, "preset": preset, "seed": seed}
+    own: dict[str, Any] = {"kind": str(kind), "preset": preset, "seed": seed}
     own["data"] = {r.value: "" for r in Role if r in ROLES_WITH_ROWS}
     own["data"] |= {role: file_of(role) for role in written(kind) if role in inputs}
     base = inputs.get(Role.BASE)

@@ -78,6 +78,7 @@ PALATE_TRAINER: list[str] = shlex.split(
 )
 PALATE_DEVICES: list[str] = env.list("PALATE_DEVICES", default=["local"])
 RUN_LOST_SECONDS = env.int("RUN_LOST_SECONDS", default=900)  # silence of a run on another machine
+RUN_WATCH_SECONDS = env.float("RUN_WATCH_SECONDS", default=5.0)
 RUN_STOP_SECONDS = env.int("RUN_STOP_SECONDS", default=600)  # from the request to SIGKILL
 
 INSTALLED_APPS = [
@@ -352,8 +353,8 @@ CELERY_BEAT_SCHEDULE = {
     },
     "watch-runs": {
         "task": "workers.watch_runs",
-        "schedule": 5.0,
-        "options": {"expires": 5.0},
+        "schedule": RUN_WATCH_SECONDS,
+        "options": {"expires": RUN_WATCH_SECONDS},
     },
     "repair-imports": {
         "task": "workers.repair_imports",

@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis
 import pytest
 from django.core.cache import cache
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 from django.test import TransactionTestCase
 
 from webapp.accounts.enums import Role
@@ -43,17 +43,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+KEPT = {"django_content_type", "auth_permission"}  # made by migrating, the same for every test
 _teardown = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
 
 
-def _flush_past_triggers(self: TransactionTestCase) -> None:
-    """Flush; on SQLite wait for a last request of the live server to let go of its tables."""
-    if connection.vendor != "sqlite":
-        _flush_postgresql(self)
-        return
+def _empty_tables(self: TransactionTestCase) -> None:
+    """Empty the tables that hold rows, past their guards, after a test that commits.
+
+    Django would empty all of them, and make content types and permissions anew each time: by far
+    the longest part of a short test. On SQLite wait for a last request of the live server to let
+    go of its tables.
+    """
     for attempt in range(40):
         try:
-            _flush_sqlite(self)
+            with connection.cursor() as cursor, transaction.atomic():
+                _empty(cursor)
         except OperationalError as error:
             if "locked" not in str(error) or attempt == 39:
                 raise
@@ -62,42 +66,40 @@ def _flush_past_triggers(self: TransactionTestCase) -> None:
             return
 
 
-def _flush_postgresql(self: TransactionTestCase) -> None:
-    """PostgreSQL flushes with TRUNCATE, which guarded tables refuse too."""
-    query = (
-        "SELECT tgrelid::regclass::text, tgname FROM pg_trigger WHERE tgname LIKE '%no_truncate'"
+def _empty(cursor: Any) -> None:
+    found = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    tables = sorted(set(found) - KEPT)
+    cursor.execute(
+        " UNION ALL ".join(
+            f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in tables
+        )
     )
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        guards = cursor.fetchall()
-        for table, name in guards:
-            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER {name}")
-    try:
-        _teardown(self)
-    finally:
-        with connection.cursor() as cursor:
-            for table, name in guards:
-                cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER {name}")
+    full = [row[0] for row in cursor.fetchall()]
+    guards = _set_guards_aside(cursor, full)
+    for name in full:
+        cursor.execute(f"DELETE FROM {name}")
+    if connection.vendor == "postgresql":
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # else tables with checks to come are busy
+    for statement in guards:
+        cursor.execute(statement)
 
 
-def _flush_sqlite(self: TransactionTestCase) -> None:
-    """SQLite flushes with DELETE, which append-only tables refuse: set the triggers aside."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
-        triggers = cursor.fetchall()
-        for name, _sql in triggers:
-            cursor.execute(f"DROP TRIGGER {name}")
-    try:
-        _teardown(self)
-    finally:
-        with connection.cursor() as cursor:
-            for _name, sql in triggers:
-                cursor.execute(sql)
+def _set_guards_aside(cursor: Any, tables: list[str]) -> list[str]:
+    """Statements that put the guarding triggers of these tables back."""
+    if connection.vendor == "postgresql":
+        for name in tables:
+            cursor.execute(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+        return [f"ALTER TABLE {name} ENABLE TRIGGER USER" for name in tables]
+    cursor.execute("SELECT name, tbl_name, sql FROM sqlite_master WHERE type = 'trigger'")
+    triggers = [(name, sql) for name, table, sql in cursor.fetchall() if table in tables]
+    for name, _sql in triggers:
+        cursor.execute(f"DROP TRIGGER {name}")
+    return [sql for _name, sql in triggers]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def flush_past_triggers() -> Iterator[None]:
-    TransactionTestCase._fixture_teardown = _flush_past_triggers  # type: ignore[attr-defined]
+    TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
     yield
     TransactionTestCase._fixture_teardown = _teardown  # type: ignore[attr-defined]
 

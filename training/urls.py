@@ -1,6 +1,6 @@
 from django.urls import path
 
-from training.views import datasets, records, run_launch, run_lists, runs
+from training.views import datasets, edges, gates, records, run_launch, run_lists, runs
 
 app_name = "training"
 urlpatterns = [
@@ -33,5 +33,19 @@ urlpatterns = [
     path("runs/<int:pk>/clone/", runs.clone, name="run_clone"),
     path("runs/<int:pk>/note/", runs.note, name="run_note"),
     path("runs/<int:pk>/pin/", runs.pin, name="run_pin"),
+    path("runs/<int:pk>/baseline/", edges.baseline, name="baseline"),
     path("runs/<int:pk>/files/<str:name>", runs.file, name="run_file"),
+    path("gates/", gates.gate_list, name="gates"),
+    path("gates/new/", gates.create, name="gate_new"),
+    path("gates/<int:pk>/", gates.gate, name="gate"),
+    path("gates/<int:pk>/start/", gates.start, name="gate_start"),
+    path("gates/runs/<int:pk>/", gates.gate_run, name="gate_run"),
+    path("gates/runs/<int:pk>/progress/", gates.progress, name="gate_progress"),
+    path("gates/runs/<int:pk>/again/", gates.again, name="gate_again"),
+    path("gates/runs/<int:pk>/audit/", gates.audit, name="gate_audit"),
+    path("gates/runs/<int:pk>/promote/", gates.promote, name="gate_promote"),
+    path("gates/runs/<int:pk>/override/", gates.override, name="gate_override"),
+    path("gates/overrides/<int:pk>/", edges.answer_override, name="override_answer"),
+    path("edges/", edges.edge_list, name="edges"),
+    path("edges/<int:pk>/retire/", edges.retire, name="edge_retire"),
 ]

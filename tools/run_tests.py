@@ -4,7 +4,8 @@
     make test TESTS="tests/arena -x"  pytest alone, with these arguments, on the embedded defaults
 
 The suite runs once on SQLite and the filesystem broker. Tests marked `postgres` run again where
-PostgreSQL and Redis are reachable, tests marked `browser` where a Chromium is found:
+PostgreSQL and Redis are reachable, beside the checks of the code; tests marked `browser` where a
+Chromium is found:
 
     TEST_DATABASE_URL   default postgres://postgres@127.0.0.1:5432/test (makes its own database)
     TEST_REDIS_URL      default redis://127.0.0.1:6379/15 (emptied by the tests!)
@@ -19,7 +20,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -30,15 +32,19 @@ TYPED = ("webapp", "arena", "annotation", "training", "workers", "tests", "bench
 DATABASE_URL = "postgres://postgres@127.0.0.1:5432/test"
 REDIS_URL = "redis://127.0.0.1:6379/15"
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# Two processes; each begins with a half in the order of the files, so that what a file sets up once
+# is set up once, and takes from the other when it is done.
+TWO = ("-n", "2", "--dist", "worksteal")
 NO_TESTS = 5  # pytest's exit code when nothing was collected
 
 
 @dataclass
 class Report:
-    """What happened, step by step."""
+    """What happened, step by step. A quiet one shows what a step said when the step is over."""
 
     rows: list[tuple[str, str, float]] = field(default_factory=list)
     failed: bool = False
+    quiet: bool = False
 
     def run(
         self,
@@ -47,10 +53,21 @@ class Report:
         env: Mapping[str, str] | None = None,
         fine: Sequence[int] = (0,),
     ) -> None:
-        print(f"\n=== {name}", flush=True)
+        if not self.quiet:
+            print(f"\n=== {name}", flush=True)
         started = time.monotonic()
-        code = subprocess.run(command, cwd=ROOT, env={**os.environ, **(env or {})}).returncode
-        self.add(name, "passed" if code in fine else "FAILED", time.monotonic() - started)
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **(env or {})},
+            stdout=subprocess.PIPE if self.quiet else None,
+            stderr=subprocess.STDOUT if self.quiet else None,
+            text=True,
+        )
+        if self.quiet:
+            print(f"\n=== {name}\n{done.stdout}", end="", flush=True)
+        passed = "passed" if done.returncode in fine else "FAILED"
+        self.add(name, passed, time.monotonic() - started)
 
     def add(self, name: str, outcome: str, seconds: float = 0.0) -> None:
         self.rows.append((name, outcome, seconds))
@@ -69,6 +86,16 @@ class Report:
         print("=" * 78 + "\n" + ("Something failed." if self.failed else "All passed."), flush=True)
 
 
+def side_by_side(report: Report, *parts: Callable[[Report], None]) -> None:
+    """Run parts that take one core each at the same time; the table keeps their order."""
+    reports = [Report(quiet=True) for _part in parts]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        list(pool.map(lambda part, own: part(own), parts, reports))
+    for own in reports:
+        report.rows += own.rows
+        report.failed |= own.failed
+
+
 def tool(name: str) -> str:
     return str(BIN / name)
 
@@ -76,6 +103,12 @@ def tool(name: str) -> str:
 def required(what: str) -> bool:
     wanted = os.environ.get("PALATE_TEST_REQUIRE", "").split(",")
     return "all" in wanted or what in wanted
+
+
+def compile_messages(report: Report) -> None:
+    """First: every test may meet a page."""
+    if (ROOT / "tools" / "messages.py").exists():
+        report.run("message catalogues", [sys.executable, "tools/messages.py", "compile"])
 
 
 def check_code(report: Report) -> None:
@@ -90,8 +123,6 @@ def check_code(report: Report) -> None:
         [sys.executable, "manage.py", "makemigrations", "--check", "--dry-run"],
         django,
     )
-    if (ROOT / "tools" / "messages.py").exists():
-        report.run("message catalogues", [sys.executable, "tools/messages.py", "compile"])
 
 
 def run_suite(report: Report) -> None:
@@ -99,7 +130,7 @@ def run_suite(report: Report) -> None:
     embedded = {"DATABASE_URL": "", "REDIS_URL": "", "PALATE_HOME": ""}
     for name in embedded:
         os.environ.pop(name, None)
-    report.run("suite on the embedded defaults", [tool("pytest"), "-n", "2", "-q"])
+    report.run("suite on the embedded defaults", [tool("pytest"), *TWO, "-q"])
 
 
 def run_on_servers(report: Report) -> None:
@@ -150,7 +181,7 @@ def run_in_browser(report: Report) -> None:
         report.skip(name, reason, required=required("chromium"))
         return
     env = {"PALATE_CHROMIUM": chromium}
-    report.run(name, [tool("pytest"), "-q", "-m", "browser"], env, fine=(0, NO_TESTS))
+    report.run(name, [tool("pytest"), *TWO, "-q", "-m", "browser"], env, fine=(0, NO_TESTS))
 
 
 def find_chromium() -> str:
@@ -165,9 +196,9 @@ def main(arguments: Sequence[str]) -> int:
     if arguments:
         return subprocess.run([tool("pytest"), *arguments], cwd=ROOT).returncode
     report = Report()
-    check_code(report)
+    compile_messages(report)
+    side_by_side(report, check_code, run_on_servers)
     run_suite(report)
-    run_on_servers(report)
     run_in_browser(report)
     report.show()
     return int(report.failed)

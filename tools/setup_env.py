@@ -57,6 +57,7 @@ def install(folder: Path, *, dev: bool) -> None:
     print(f"Installing {len(wanted)} packages and what they need …", flush=True)
     command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     command += ["--disable-pip-version-check", "--constraint", str(CONSTRAINTS)]
+    command += ["--no-compile"]  # what is imported is compiled then: a small part of it all
     torch = [name for name in wanted if name.startswith("torch==")]
     if torch:  # alone and first: what is there already is not replaced by another build
         index = os.environ.get("PALATE_TORCH_INDEX", "")

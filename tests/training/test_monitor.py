@@ -11,6 +11,7 @@ from training.engine.config.schema import RunConfig
 from training.engine.monitor import machine_rules
 from training.engine.monitor.history import History, history_of
 from training.engine.monitor.rules import RULES, look, replay
+from training.engine.persona.cooldown import hold, turns_per_change
 from training.engine.rewards import schedule
 
 N = 100
@@ -49,6 +50,11 @@ def healthy(seed: int = 0, **more: list[float]) -> History:
         "loss": line(0.01, 0.0, noise=0.02, seed=seed + 14),
         "step_time": line(0.6, 0.6, noise=0.05, seed=seed + 15),
         "unscored": line(0.0, 0.0),
+        "distinct": line(0.35, 0.2, noise=0.02, seed=seed + 16),
+        "probe__all": line(1.0, 0.97),
+        "probe__margin": line(1.4, 1.8),
+        "probe__swap": line(0.5, 1.0),
+        "persona__sensitivity": line(0.0, 0.9, 0.95),
     }
     return history_of(**{**curves, **more})
 
@@ -95,6 +101,36 @@ def test_length_and_reward_together_without_quality_is_hacking() -> None:
     assert found[0].changes == {"reward.redundancy": 0.4, "grpo.beta": 0.06}
 
 
+def test_a_rising_reward_with_two_doubts_is_hacking_whatever_the_length() -> None:
+    """One doubt alone is none: a policy that learns leaves its reference."""
+    alike, far = line(0.4, 0.05, noise=0.01), line(0, 0.8, 1.4, noise=0.02)
+    assert "hacking" not in fired(healthy(distinct=alike)) + fired(healthy(kl=far))
+    found = [f for f in replay(healthy(distinct=alike, kl=far), config()) if f.rule == "hacking"]
+    assert found
+    assert {"distinct", "kl"} <= set(found[0].curves)
+    assert found[0].changes["reward.ensemble"] == "lower"
+    flat = line(0.5, 0.5, noise=0.02)
+    quiet = healthy(distinct=alike, kl=far, reward__reference=flat)
+    assert "hacking" not in fired(quiet)
+
+
+def test_a_policy_that_says_the_same_to_everything_has_collapsed() -> None:
+    """Also while its reward rises; few different answers alone may be what was asked for."""
+    alike = line(0.4, 0.05, noise=0.01)
+    far = line(0, 0.8, 1.4, noise=0.02)
+    found = [f for f in replay(healthy(distinct=alike, kl=far), config()) if f.rule == "collapse"]
+    assert found
+    assert found[0].severity == "critical"
+    assert found[0].changes["grpo.learning_rate"] == config().grpo.learning_rate / 2
+    assert "collapse" not in fired(healthy(distinct=alike))
+
+
+def test_a_dip_that_mends_is_not_growing_length() -> None:
+    """Seen: answers of 13 tokens fell to 9 and came back while the style was learned."""
+    dip = line(13, 9, 13.5, noise=0.3)
+    assert "hacking" not in fired(healthy(length__mean=dip, auditor__quality=line(0.7, 0.7)))
+
+
 def test_longer_answers_to_harder_tasks_are_no_hacking() -> None:
     harder = healthy(
         length__mean=line(14, 14, 40, noise=0.5), length__prompt=line(20, 20, 60, noise=0.5)
@@ -111,7 +147,7 @@ def test_up_until_step_50_and_at_80_below_the_start_is_a_collapse() -> None:
     assert found
     assert 75 <= found[0].step <= 90
     assert found[0].severity == "critical"
-    assert found[0].changes["grpo.learning_rate"] == 1.5e-4
+    assert found[0].changes["grpo.learning_rate"] == config().grpo.learning_rate / 2
     assert found[0].changes["reward.ensemble"] == "lower"
 
 
@@ -141,6 +177,60 @@ def test_rules_that_give_no_reward_are_heard_too() -> None:
     curves = healthy(audit__rules=line(0.9, 0.6, noise=0.02))
     assert "audited_fall" in fired(curves)
     assert "audited_fall" not in fired(healthy(audit__truth=line(0.9, 0.1)))
+
+
+def test_looks_at_the_same_questions_are_trusted_before_steps() -> None:
+    """Three standard errors of the difference; without errors a look says nothing."""
+    rows = dict(healthy(auditor__quality=[]).rows)
+    for step, value in ((0, 0.60), (50, 0.62), (99, 0.52)):
+        rows[step] = {**rows[step], "eval/auditor/quality": value}
+    assert "audited_fall" not in fired(History(rows))
+    for step in (0, 50, 99):
+        rows[step] = {**rows[step], "eval/error/auditor/quality": 0.02}
+    found = [f for f in replay(History(rows), config()) if f.rule == "audited_fall"]
+    assert found
+    assert found[0].numbers["fall"] == pytest.approx(0.1)
+    for step in (0, 50, 99):
+        rows[step] = {**rows[step], "eval/error/auditor/quality": 0.03}
+    assert "audited_fall" not in fired(History(rows))
+
+
+def test_probes_that_the_policy_no_longer_answers_well() -> None:
+    falls = [
+        f for f in replay(healthy(probe__all=line(1, 0.5)), config()) if f.rule == "probe_fall"
+    ]
+    assert falls
+    assert falls[0].numbers["now"] > 0.8
+    assert "probe_fall" in fired(healthy(probe__margin=line(1.4, 0.5)))
+
+
+def test_a_model_that_tells_everybody_the_same_lost_the_persona() -> None:
+    """The row of quantisation. Measured on a trained toy model: float32 0.959, int8 0.960,
+    3 bits a weight 0.641, 2 bits 0.115."""
+    before = {0: {"persona/sensitivity": 0.959}}
+    int8 = History({**before, 1: {"persona/sensitivity": 0.960}})
+    bits2 = History({**before, 1: {"persona/sensitivity": 0.115}})
+    assert look(int8, config()) == []
+    assert look(History({**before, 1: {"persona/sensitivity": 0.641}}), config())
+    found = look(bits2, config())
+    assert [f.rule for f in found] == ["persona_lost"]
+    assert found[0].changes == {"reward.alpha": [[0.0, 0.7], [0.4, 0.4], [0.8, 0.3]]}
+    never = History({0: {"persona/sensitivity": 0.03}, 1: {"persona/sensitivity": 0.0}})
+    assert look(never, config()) == []
+
+
+def test_a_summary_that_changes_every_turn_is_named_and_held() -> None:
+    """The row of the cooldown: its remedy keeps the summary, and is quiet afterwards."""
+    rows = [
+        {"dialogue": "d", "turn": i, "prompt": "x", "persona": f"mood {i}", "demand": i == 13}
+        for i in range(30)
+    ]
+    turns = turns_per_change(rows)
+    found = look(History({0: {"persona/turns": turns}}), config())
+    assert [(f.rule, f.changes) for f in found] == [("persona_churn", {"data.persona_turns": 10})]
+    after = turns_per_change(hold(rows, 10))
+    assert after is not None
+    assert look(History({0: {"persona/turns": after}}), config()) == []
 
 
 def test_a_policy_that_leaves_at_once_does_not_calibrate_its_own_band() -> None:

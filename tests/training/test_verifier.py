@@ -113,3 +113,26 @@ def test_right_and_wrong_trajectories_are_told_apart() -> None:
         scores(steps=STEPS[:1])["rules"],
     ]
     assert auc([r or 0 for r in right], [w or 0 for w in wrong]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "expected"),
+    [
+        ((0, 20), "Put it in hot water for ten minutes.", 1.0),
+        ((0, 4), "Put it in hot water, please.", 4 / 6),
+        ((25, 0), "First boil the water.", 4 / 25),
+        ((0, 20), "Water.", 0.0),
+    ],
+)
+def test_detail_is_what_this_person_wants_and_part_of_no_total(
+    words: tuple[int, int], answer: str, expected: float
+) -> None:
+    task = Task(entities=("water",), words=words)
+    rollout = Rollout(({"role": "user", "content": "How?"},), answer, task=task)
+    found = Verifier().score(rollout)
+    assert found is not None
+    assert found.values["personalization"] == pytest.approx(expected)
+    assert found.values["rules"] == 1.0
+    plain = Verifier().score(dataclasses.replace(rollout, task=Task(entities=("water",))))
+    assert plain is not None
+    assert "personalization" not in plain.values

@@ -108,16 +108,14 @@ def disagreement(history: History, config: RunConfig) -> Doubt | None:
 
 
 def auditors(history: History, config: RunConfig) -> Doubt | None:
-    """A part of the reward rises, and its held-out reward model does not follow."""
-    n = config.monitor.window
+    """A part of the reward leaves its held-out reward model behind, by more than chance."""
+    m = config.monitor
     for part, audit in (
         (h.QUALITY, h.AUDITOR_QUALITY),
         (h.PERSONALIZATION, h.AUDITOR_PERSONALIZATION),
     ):
-        inside, outside = history.series(part).last(n), history.series(audit).last(n)
-        if len(outside) < n or not rising(inside):
-            continue
-        if outside.rise()[0] < inside.rise()[0] / 4 and not rising(outside):
+        gap = history.gap(part, audit).last(m.window)
+        if len(gap) == m.window and rising(gap) and gap.rise()[0] > m.quality_drop:
             return "a held-out reward model does not follow", audit
     return None
 

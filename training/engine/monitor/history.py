@@ -102,6 +102,14 @@ class History:
         pairs = [(s, v) for s, v in found if numbers.known([v])]
         return Series(name, tuple(s for s, _ in pairs), tuple(v for _, v in pairs))
 
+    def gap(self, name: str, other: str) -> Series:
+        """How much one curve lies above another, where both are known."""
+        left, right = self.series(name), self.series(other)
+        below = dict(zip(right.steps, right.values, strict=True))
+        pairs = [(s, v - below[s]) for s, v in zip(left.steps, left.values, strict=True)
+                 if s in below]  # fmt: skip
+        return Series(f"{name} − {other}", tuple(s for s, _ in pairs), tuple(v for _, v in pairs))
+
     @property
     def step(self) -> int:
         return max(self.rows, default=0)

@@ -43,7 +43,7 @@ def offered() -> Offered:
     frozen = Dataset.objects.filter(state=DatasetState.FROZEN)[:MOST]
     datasets = [(d.pk, d.name) for d in frozen if Split.GATE in d.split_sha256]
     done = TrainingRun.objects.filter(state=RunState.SUCCEEDED)
-    models = done.filter(kind__in=(RunKind.SFT, RunKind.GRPO))[:MOST]
+    models = done.filter(kind__in=(RunKind.SFT, RunKind.GRPO)).order_by("-kind", "-pk")[:MOST]
     judges: dict[str, Choices] = {axis: [] for axis in AXES}
     for run in done.filter(kind=RunKind.REWARD_MODEL)[:MOST]:
         branch = run.manifest.get("config", {}).get("reward_model", {}).get("branch")

@@ -101,7 +101,7 @@ def paired(
             ]
             for axis in AXES:
                 values = [side.get(axis) for side in sides]
-                found[axis].append(Pair(item, prompt, row["stratum"] or "–", *values))
+                found[axis].append(Pair(item, prompt, row["stratum"], *values))
     return found
 
 

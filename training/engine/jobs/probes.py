@@ -131,23 +131,24 @@ def likelihoods(model: Any, tokenizer: Any, asked: Sequence[Asked]) -> Likelihoo
     for start in range(0, len(asked), batch):
         few = slice(start, start + batch)
         pairs = list(zip(prompts[few], answers[few], strict=True))
-        logs = _log_probabilities(model, tokenizer, [p + a for p, a in pairs])
-        for row, (p, a) in zip(logs, pairs, strict=True):
-            said = row[len(p) - 1 : len(p) + len(a) - 1]
-            values.append(float(said.gather(1, torch.tensor(a)[:, None]).mean()))
-            first.append(said[0].exp())
+        logits = _logits(model, tokenizer, [p + a for p, a in pairs])
+        for row, (p, a) in zip(logits, pairs, strict=True):
+            said = torch.log_softmax(row[len(p) - 1 : len(p) + len(a) - 1].float(), dim=-1)
+            wanted = torch.tensor(a, device=said.device)[:, None]
+            values.append(float(said.gather(1, wanted).mean()))
+            first.append(said[0].exp().cpu())
     model.train(was_training)
     return Likelihoods(values, torch.stack(first))
 
 
-def _log_probabilities(model: Any, tokenizer: Any, ids: list[list[int]]) -> torch.Tensor:
+def _logits(model: Any, tokenizer: Any, ids: list[list[int]]) -> torch.Tensor:
     longest = max(map(len, ids))
     device = next(model.parameters()).device
     pad = tokenizer.pad_token_id
     tokens = torch.tensor([i + [pad] * (longest - len(i)) for i in ids], device=device)
     mask = torch.tensor([[1] * len(i) + [0] * (longest - len(i)) for i in ids], device=device)
-    logits = model(input_ids=tokens, attention_mask=mask).logits
-    return torch.log_softmax(logits.float(), dim=-1).cpu()
+    logits: torch.Tensor = model(input_ids=tokens, attention_mask=mask).logits
+    return logits
 
 
 def js_bits(left: torch.Tensor, right: torch.Tensor) -> list[float]:

@@ -7,18 +7,24 @@ PY = $(VENV)/bin/python
 
 help:
 	@echo "make demo          set up and start Palate with demo data (Ctrl-C stops it)"
+	@echo "make demo TRAINING=1   the same, with what runs need: torch, about 1.5 GB"
+	@echo "make train-tiny    the whole loop of training through the site, on the CPU"
 	@echo "make test          set up and run every check and test"
 	@echo "make bench         run the benchmarks"
 	@echo "make trial DATA=…  run the checks on real data in the folder DATA"
 	@echo "make clean         remove caches and build outputs; the data folder stays"
 
 demo:
-	@$(PYTHON) tools/setup_env.py $(VENV)
+	@$(PYTHON) tools/setup_env.py $(VENV) $(if $(TRAINING),--training)
 	@exec $(PY) tools/demo.py
 
 test:
 	@$(PYTHON) tools/setup_env.py $(VENV) --dev
 	@exec $(PY) tools/run_tests.py $(TESTS)
+
+train-tiny:
+	@$(PYTHON) tools/setup_env.py $(VENV) --training
+	@exec $(PY) tools/train_tiny.py --seed $(or $(SEED),1)
 
 bench:
 	@$(PYTHON) tools/setup_env.py $(VENV) --dev
@@ -36,4 +42,4 @@ clean:
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build *.egg-info
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
 
-.PHONY: help demo test bench trial messages clean
+.PHONY: help demo test train-tiny bench trial messages clean

@@ -81,6 +81,7 @@ def prepare() -> None:
     call_command("migrate", interactive=False, verbosity=0)
     call_command("load_demo")
     call_command("load_annotation_demo")
+    call_command("load_training_demo", verbosity=0)
     done("prepared", fingerprint(prepared_from()))
 
 
@@ -93,6 +94,7 @@ def prepared_from() -> list[Path]:
         "*/*/migrations/*.py",
         "arena/demo/*",
         "annotation/demo/*",
+        "training/demo/*",
         "webapp/settings.py",
         "constraints.txt",
     )

@@ -1,6 +1,6 @@
 """Make the virtual environment and install what pyproject.toml asks for, pinned by constraints.txt.
 
-    python3 tools/setup_env.py .venv [--dev]
+    python3 tools/setup_env.py .venv [--training] [--dev]
 
 Runs on the bare standard library. A stamp in the environment holds a hash of what was installed;
 while that is unchanged, nothing is done.
@@ -21,13 +21,20 @@ ROOT = Path(__file__).resolve().parent.parent
 CONSTRAINTS = ROOT / "constraints.txt"
 
 
-def requirements(*, dev: bool) -> list[str]:
-    """What pyproject.toml lists, with the development extras or without."""
+# What each set installs beside the site itself; a later one serves for those before it.
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "training": ("training",),
+    "dev": ("training", "dev"),
+}
+
+
+def requirements(kind: str) -> list[str]:
+    """What pyproject.toml lists for a set."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: list[str] = list(project["dependencies"])
-    if dev:
-        found += project["optional-dependencies"]["training"]
-        found += project["optional-dependencies"]["dev"]
+    for extra in EXTRAS[kind]:
+        found += project["optional-dependencies"][extra]
     return found
 
 
@@ -36,45 +43,45 @@ def fingerprint(wanted: list[str]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def is_current(folder: Path, *, dev: bool) -> bool:
-    """Whether the stamp fits. The environment with the extras serves without them, too."""
+def is_current(folder: Path, kind: str) -> bool:
+    """Whether a stamp fits, of this set or of a larger one."""
     if not (folder / "bin" / "python").exists():
         return False
-    for name, extras in (("palate-dev", True), ("palate-base", False)):
-        stamp = folder / name
-        serves = stamp.exists() and (extras or not dev)
-        if serves and stamp.read_text() == fingerprint(requirements(dev=extras)):
+    for name in list(EXTRAS)[list(EXTRAS).index(kind) :]:
+        stamp = folder / f"palate-{name}"
+        if stamp.exists() and stamp.read_text() == fingerprint(requirements(name)):
             return True
     return False
 
 
-def install(folder: Path, *, dev: bool) -> None:
+def install(folder: Path, kind: str) -> None:
     """Create the environment where needed and install into it."""
     if not (folder / "bin" / "python").exists():
         print(f"Making the virtual environment {folder} …", flush=True)
         venv.create(folder, with_pip=True)
-    wanted = requirements(dev=dev)
+    wanted = requirements(kind)
     print(f"Installing {len(wanted)} packages and what they need …", flush=True)
     command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     command += ["--disable-pip-version-check", "--constraint", str(CONSTRAINTS)]
-    command += ["--no-compile"]  # what is imported is compiled then: a small part of it all
     torch = [name for name in wanted if name.startswith("torch==")]
     if torch:  # alone and first: what is there already is not replaced by another build
         index = os.environ.get("PALATE_TORCH_INDEX", "")
         subprocess.run([*command, *(["--index-url", index] if index else []), *torch], check=True)
     subprocess.run([*command, *wanted], check=True)
-    (folder / ("palate-dev" if dev else "palate-base")).write_text(fingerprint(wanted))
+    (folder / f"palate-{kind}").write_text(fingerprint(wanted))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--training", action="store_true", help="with torch, to train models")
     parser.add_argument("--dev", action="store_true", help="with what tests and checks need")
     options = parser.parse_args()
-    if is_current(options.folder, dev=options.dev):
+    kind = "dev" if options.dev else "training" if options.training else "base"
+    if is_current(options.folder, kind):
         return
     try:
-        install(options.folder, dev=options.dev)
+        install(options.folder, kind)
     except subprocess.CalledProcessError as error:
         sys.exit(f"pip could not install everything (exit code {error.returncode}); see above.")
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from training.engine.config.load import Problem, Refused, as_dict, load, merge
 from training.engine.config.preflight import check, warnings
 from training.engine.config.schema import RunConfig
@@ -87,7 +89,7 @@ def preflight(
         return Preflight([*problems, *refused.problems, *check_inputs(kind, {}, inputs)])
     problems += check_inputs(kind, as_dict(resolved), inputs)
     found = [check(resolved, machine) for machine, _seen in machines()]
-    problems += _said_once(problems, min(found, key=len))
+    problems += _packages(_said_once(problems, min(found, key=len)))
     problems += storage_problems(resolved.hardware.disk_gb)
     said = warnings(resolved) + warn_of_inputs(kind, inputs)
     said += [Problem("hardware.device", unseen) for _m, unseen in machines() if unseen]
@@ -109,6 +111,20 @@ def _said_once(site: list[Problem], engine: list[Problem]) -> list[Problem]:
     same = {"model.path": f"inputs.{Role.BASE}"}
     same |= {f"reward.{branch}": f"inputs.{branch}" for branch in BRANCHES}
     return [problem for problem in engine if same.get(problem.field) not in missing]
+
+
+def _packages(problems: list[Problem]) -> list[Problem]:
+    """Missing packages in one sentence that says how to get them."""
+    missing = [p.message.split()[2] for p in problems if p.field == "hardware.packages"]
+    if not missing:
+        return problems
+    rest = [problem for problem in problems if problem.field != "hardware.packages"]
+    message = _(
+        "Not installed where runs are started: %(names)s. Packages for training come with “make "
+        "demo TRAINING=1” or “python tools/setup_env.py .venv --training”; start the worker again "
+        "afterwards."
+    )
+    return [*rest, Problem("hardware.packages", message % {"names": ", ".join(missing)})]
 
 
 def values_of(

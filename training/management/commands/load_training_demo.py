@@ -27,6 +27,8 @@ class Command(BaseCommand):
             made = load(seed=options["seed"], sizes=SMALL if options["small"] else Sizes())
         except PalateError as error:
             raise CommandError(str(error)) from error
+        if not options["verbosity"]:
+            return
         for dataset in (made.instructions, made.quality, made.personalization, made.defects):
             splits = dataset.counts["groups"]["split"]
             said = ", ".join(f"{name} {rows}" for name, rows in splits.items())

@@ -123,6 +123,9 @@ def test_a_policy_that_says_the_same_to_everything_has_collapsed() -> None:
     assert found[0].severity == "critical"
     assert found[0].changes["grpo.learning_rate"] == config().grpo.learning_rate / 2
     assert "collapse" not in fired(healthy(distinct=alike))
+    noise = line(0.2, 1.2, 4.0, noise=0.02)
+    assert "collapse" in fired(healthy(entropy=noise, kl=far))
+    assert "collapse" not in fired(healthy(entropy=noise))
 
 
 def test_a_dip_that_mends_is_not_growing_length() -> None:

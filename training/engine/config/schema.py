@@ -200,6 +200,7 @@ class Monitor:
     spread_rise: float = 1.5
     conflict: float = -0.5
     alike: float = 0.3  # of the different answers of the first steps
+    babble: float = 4.0  # multiple of the entropy of the first steps
     redundancy_rise: float = 0.02
     spread_least: float = 0.08  # below it, disagreement of reward models means nothing
     probe_margin: float = 0.5  # share of the margin of good answers that must stay

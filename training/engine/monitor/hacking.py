@@ -11,7 +11,7 @@ from training.engine.monitor import history as h
 from training.engine.monitor import remedies
 from training.engine.monitor.findings import Finding
 from training.engine.monitor.history import History
-from training.engine.monitor.policy_rules import alike, kl_top, rising, window
+from training.engine.monitor.policy_rules import alike, babbles, kl_top, rising, window
 
 Doubt = tuple[str, str]  # what it says, the curve that shows it
 
@@ -84,9 +84,11 @@ def redundancy(history: History, config: RunConfig) -> Doubt | None:
 
 
 def sameness(history: History, config: RunConfig) -> Doubt | None:
-    if not alike(history, config):
-        return None
-    return "different questions get the same answers", h.DISTINCT
+    if alike(history, config):
+        return "different questions get the same answers", h.DISTINCT
+    if babbles(history, config):
+        return "answers became noise", h.ENTROPY
+    return None
 
 
 def drift(history: History, config: RunConfig) -> Doubt | None:

@@ -67,7 +67,7 @@ def length_collapse(history: History, config: RunConfig) -> Finding | None:
 
 def collapse(history: History, config: RunConfig) -> Finding | None:
     """The reference reward had risen and lies clearly below its start; or, whatever the reward
-    says, the policy gives far fewer different answers and has left its reference."""
+    says, the policy left its reference and answers all alike, or at random."""
     return _reward_collapse(history, config) or _policy_collapse(history, config)
 
 
@@ -93,22 +93,35 @@ def _reward_collapse(history: History, config: RunConfig) -> Finding | None:
 
 
 def _policy_collapse(history: History, config: RunConfig) -> Finding | None:
-    distinct, kl = history.series(h.DISTINCT), history.series(h.KL)
-    if not alike(history, config) or (len(kl) and kl.last(5).mean <= kl_top(kl, config)):
+    kl = history.series(h.KL)
+    if len(kl) and kl.last(5).mean <= kl_top(kl, config):
         return None
-    start, now = distinct.first(2).mean, distinct.last(5).mean
+    if alike(history, config):
+        curve, said = h.DISTINCT, "The policy says the same to everything"
+    elif babbles(history, config):
+        curve, said = h.ENTROPY, "The policy says anything to everything"
+    else:
+        return None
+    seen = history.series(curve)
+    start, now = seen.first(2).mean, seen.last(5).mean
     return Finding(
         "collapse",
         history.step,
-        f"Of the answers of a step {now:.0%} differ; at the start {start:.0%} did. "
-        "The policy says the same to everything.",
-        (h.DISTINCT, h.KL, h.ENTROPY, h.REFERENCE),
-        window(distinct),
+        f"{said}: {curve} went from {start:.2f} to {now:.2f}.",
+        (curve, h.KL, h.REFERENCE),
+        window(seen),
         {"start": start, "now": now, "kl": kl.last(5).mean},
         {**remedies.steadier(config), **remedies.cautious_ensemble(config)},
         "Continue from the last checkpoint before it.",
         "critical",
     )
+
+
+def babbles(history: History, config: RunConfig) -> bool:
+    """Whether the entropy is many times what it was in the first two steps."""
+    entropy = history.series(h.ENTROPY)
+    start = entropy.first(2).mean
+    return len(entropy) >= 7 and entropy.last(5).mean > config.monitor.babble * start
 
 
 def alike(history: History, config: RunConfig) -> bool:

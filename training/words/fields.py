@@ -194,6 +194,7 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "monitor.spread_rise": (_("Rise of the spread"), _("As a multiple.")),
     "monitor.conflict": (_("Correlation of the parts"), _("Below it they are in conflict.")),
     "monitor.alike": (_("Answers alike"), _("Share of the different answers at the start.")),
+    "monitor.babble": (_("Answers as noise"), _("Multiple of the entropy at the start.")),
     "monitor.redundancy_rise": (_("Rise of redundancy"), ""),
     "monitor.spread_least": (_("Spread that means nothing"), _("Below it nothing is said.")),
     "monitor.probe_margin": (

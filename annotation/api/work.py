@@ -16,7 +16,7 @@ from annotation.selectors import tasks
 from annotation.selectors.feedback import feedback_of
 from annotation.selectors.work import Seat, newest_guideline, seat_of, seats_of
 from annotation.services import labels, leases, reading
-from webapp.core.api_parts import NUMBER, READ, REFUSALS
+from webapp.core.api_parts import NUMBER, READ, REFUSALS, renew_lease, skip_lease
 from webapp.core.errors import Refused
 
 
@@ -183,10 +183,7 @@ class SkipView(WorkerView):
         operation_id="work_skip", request=s.TaskSkipSerializer, responses={204: None, **READ}
     )
     def post(self, request: Request) -> Response:
-        sent = s.TaskSkipSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        leases.skip(user=request.user, **sent.validated_data)
-        return Response(status=204)
+        return skip_lease(request, s.TaskSkipSerializer(data=request.data), leases.skip)
 
 
 class HeartbeatView(WorkerView):
@@ -198,11 +195,8 @@ class HeartbeatView(WorkerView):
         responses={200: s.TaskLeaseSerializer, **READ},
     )
     def post(self, request: Request) -> Response:
-        try:
-            left = leases.heartbeat(user=request.user, token=_token(request))
-        except Refused as error:
-            raise Refused(_("This item is not yours any more."), code=error.code) from error
-        return Response({"expires_in": left})
+        sent = s.TaskTokenSerializer(data=request.data)
+        return renew_lease(request, sent, leases.heartbeat, _("This item is not yours any more."))
 
 
 class DraftView(WorkerView):

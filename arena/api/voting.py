@@ -21,8 +21,7 @@ from arena.enums import Axis
 from arena.models import Assignment, Round, RoundRater, Vote
 from arena.selectors import ballots
 from arena.services import leases, votes
-from webapp.core.api_parts import NUMBER, READ, REFUSALS, Newest
-from webapp.core.errors import Refused
+from webapp.core.api_parts import NUMBER, READ, REFUSALS, Newest, renew_lease, skip_lease
 
 
 @method_decorator(never_cache, name="dispatch")
@@ -156,10 +155,7 @@ class SkipView(RaterView):
         operation_id="voting_skip", request=s.SkipSerializer, responses={204: None, **READ}
     )
     def post(self, request: Request) -> Response:
-        sent = s.SkipSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        leases.skip(user=request.user, **sent.validated_data)
-        return Response(status=204)
+        return skip_lease(request, s.SkipSerializer(data=request.data), leases.skip)
 
 
 class HeartbeatView(RaterView):
@@ -172,12 +168,7 @@ class HeartbeatView(RaterView):
     )
     def post(self, request: Request) -> Response:
         sent = s.TokenSerializer(data=request.data)
-        sent.is_valid(raise_exception=True)
-        try:
-            left = leases.heartbeat(user=request.user, token=sent.validated_data["token"])
-        except Refused as error:
-            raise Refused(_("This battle is not yours any more."), code=error.code) from error
-        return Response({"expires_in": left})
+        return renew_lease(request, sent, leases.heartbeat, _("This battle is not yours any more."))
 
 
 @method_decorator(never_cache, name="dispatch")

@@ -31,12 +31,12 @@ from webapp.catalog.strata import stratum_label
 from webapp.core.charts import (
     HistoryPoint,
     HistorySeries,
-    heat_map,
     history_chart,
     interval_mark,
     mark_range,
     range_ends,
 )
+from webapp.core.charts_heat import heat_map
 from webapp.core.http import whole_number
 from webapp.core.throttle import check_downloads
 

@@ -38,6 +38,11 @@ NASTY = [
     ("＝全角等号 1", '\\u0041 stays as it is, {"json": 1}'),
     ("\u202eright to left", "trailing space \u2028 line separator"),
 ]
+ODD: list[tuple[Any, str]] = [  # prompts that look like something else, first answers
+    ('\'=cmd|"x",\r\n\t+1 \u2028 <b>&amp; \\n end', "'=x"),
+    ("[not, a, list]", ""),  # held back: an answer is empty
+    ([{"role": "system", "content": "s"}, {"role": "user", "content": "[1]"}], "'"),
+]
 
 
 def a_full_project() -> Desk:
@@ -72,8 +77,24 @@ def a_full_project() -> Desk:
         )
         for n, (first, second) in enumerate(NASTY)
     ]
-    add_items(project=desk.project, drafts=drafts)
+    add_items(project=desk.project, drafts=[*drafts, *odd_drafts()])
     return desk
+
+
+def odd_drafts() -> list[ItemDraft]:
+    return [
+        ItemDraft(
+            prompt_id=(prompt := get_or_create_prompt(messages=messages)).pk,
+            prompt_digest=prompt.text_hash,
+            first=first,
+            second="@the other one, in quite different words",
+            first_producer='-=+"Harbor"',
+            kind="counterfactual",
+            synthetic=True,
+            source=f"made:{n} =1+1",
+        )
+        for n, (messages, first) in enumerate(ODD)
+    ]
 
 
 @pytest.fixture
@@ -180,7 +201,11 @@ def test_a_round_trip_gives_the_same_bytes(desk: Desk, format: str) -> None:
     once = export(desk, desk.project, format)
     copy = empty_project(desk)
     first = bring_in(once, copy)
+    assert first.format == format
     assert first.added == desk.project.items.count() - 1  # the gold one stays
+    counted = Lease.objects.filter(counted=True).exclude(item__state="gold")
+    places = [counted.filter(item__project=p).count() for p in (copy, desk.project)]
+    assert places[0] == places[1] > 0
     twice = export(desk, copy, format)
     assert twice.read_bytes() == once.read_bytes()
 

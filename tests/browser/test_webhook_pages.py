@@ -18,7 +18,7 @@ from annotation.services import webhooks
 from tests.annotation.factories import label_once, make_desk
 from tests.browser.conftest import axe_violations, log_in, overflows
 from tests.conftest import PASSWORD
-from webapp.core import outbound
+from webapp.core import outbound_addresses
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 SHOTS = os.environ.get("PALATE_SHOTS")  # a folder for screenshots
@@ -29,7 +29,7 @@ SHOTS = os.environ.get("PALATE_SHOTS")  # a folder for screenshots
 def test_webhooks_in_a_browser(
     new_context: Callable[..., BrowserContext], width: int, scheme: Any, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(outbound, "resolve", lambda _host: [])
+    monkeypatch.setattr(outbound_addresses, "resolve", lambda _host: [])
     desk = make_desk(people=2, n_items=4)
     long = "https://hooks.example.org/services/annotation/" + "a1b2c3d4" * 6
     hook = webhooks.create_webhook(

@@ -12,12 +12,12 @@ from webapp.core.charts import (
     HistoryPoint,
     HistorySeries,
     IntervalRow,
-    heat_map,
     history_chart,
     interval_chart,
     interval_mark,
     mark_range,
 )
+from webapp.core.charts_heat import heat_map
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ["Harbor 8B", "青松 7B（第三次训练）", "<script>alert('x')</script> & \"Co\"", "x" * 300]

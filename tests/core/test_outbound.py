@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from webapp.core import outbound
+from webapp.core import outbound, outbound_addresses
 from webapp.core.outbound import Permanent, Retryable, post_json
 
 LOCAL = "127.0.0.1"
@@ -111,7 +111,7 @@ def names(monkeypatch: pytest.MonkeyPatch, table: dict[str, list[str]]) -> list[
         asked.append(host)
         return table.get(host, [])
 
-    monkeypatch.setattr(outbound, "resolve", resolve)
+    monkeypatch.setattr(outbound_addresses, "resolve", resolve)
     return asked
 
 
@@ -244,7 +244,7 @@ def test_a_slow_resolver_counts_against_the_limit(monkeypatch: pytest.MonkeyPatc
         time.sleep(2)
         return []
 
-    monkeypatch.setattr(outbound, "resolve", slow)
+    monkeypatch.setattr(outbound_addresses, "resolve", slow)
     started = time.monotonic()
     assert failure("http://slow.example/", timeout=0.3).code == "timeout"
     assert time.monotonic() - started < 1.5
@@ -323,7 +323,7 @@ def test_public_addresses_are_public() -> None:
     import ipaddress
 
     for text in ("93.184.216.34", "8.8.8.8", "2606:4700::1111", "2002:5db8:d822::1"):
-        assert outbound.is_public(ipaddress.ip_address(text))
+        assert outbound_addresses.is_public(ipaddress.ip_address(text))
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_a_name_is_resolved_once_and_the_call_goes_to_the_checked_address(
         asked.append(host)
         return next(answers)
 
-    monkeypatch.setattr(outbound, "resolve", rebinding)
+    monkeypatch.setattr(outbound_addresses, "resolve", rebinding)
     assert post_json(server.url(host="hook.example"), {}).status == 200
     assert asked == ["hook.example"]
     assert f"Host: hook.example:{server.port}".encode() in server.requests[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -14,6 +14,9 @@ from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.parsers import BaseParser, JSONParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
+
+from webapp.core.errors import Refused
 
 HIGHEST = 2**63 - 1
 BODY_LIMIT = 8 * 1024 * 1024
@@ -84,3 +87,24 @@ class Newest(CursorPagination):
         if not (position.isascii() and position.isdigit()):
             raise NotFound(self.invalid_cursor_message)
         return cursor
+
+
+def skip_lease(
+    request: Request, sent: serializers.Serializer[Any], skip: Callable[..., Any]
+) -> Response:
+    """Give something back with a reason, as the body says; 204."""
+    sent.is_valid(raise_exception=True)
+    skip(user=request.user, **sent.validated_data)
+    return Response(status=204)
+
+
+def renew_lease(
+    request: Request, sent: serializers.Serializer[Any], heartbeat: Callable[..., int], gone: str
+) -> Response:
+    """Renew the lease that the body's token names; `gone` says why it cannot be."""
+    sent.is_valid(raise_exception=True)
+    try:
+        left = heartbeat(user=request.user, token=sent.validated_data["token"])
+    except Refused as error:
+        raise Refused(gone, code=error.code) from error
+    return Response({"expires_in": left})

@@ -92,7 +92,6 @@
 
   function ready(root) {
     root.querySelectorAll("[data-curve]").forEach((plot) => {
-      plot.tabIndex = 0;
       if (kept.has(plot.id)) show(plot, kept.get(plot.id), false);
     });
   }

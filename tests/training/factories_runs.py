@@ -42,7 +42,7 @@ def make_run(kind: str = "grpo", state: str = "running", **values: Any) -> Train
     return TrainingRun.objects.create(kind=kind, state=state, **values)
 
 
-def log(run: TrainingRun, steps: Sequence[int], stage: str = "grpo", **curves: Any) -> None:
+def log(run: TrainingRun, steps: Sequence[int], stage: Any = "grpo", **curves: Any) -> None:
     """Metric lines; a curve is a function of the step, and __ in its name stands for a slash."""
     first = MetricLine.objects.filter(run=run).count()
     MetricLine.objects.bulk_create(

@@ -296,7 +296,7 @@ def test_hostile_answers_are_shown_as_they_are(boss: Client) -> None:
     run = make_run(message="<b>bold</b>", state="failed", reason="error", log_tail="<i>log</i>")
     evil = '<script>alert("x")</script>'
     write_answers(run, [{**ROW, "step": 1, "completion": evil, "prompt": evil, "persona": evil}])
-    log(run, [1, 2], **{evil: lambda s: s})
+    log(run, [1, 2], "grpo", **{evil: lambda s: s})
     tell(run, "phrases", found=[{"text": evil, "early": 0.1, "late": 0.5, "lift": 0.1}])
     page = text(get(boss, "run", run.pk))
     assert "<script>alert" not in page
@@ -355,7 +355,8 @@ def test_phrases_go_onto_the_penalty_list_of_a_clone(boss: Client) -> None:
     tell(run, "phrases", found=[{"text": "just for you", "early": 0.1, "late": 0.9, "lift": 0.2}])
     assert "just for you" in text(get(boss, "run", run.pk))
     url = reverse("training:run_new")
-    form = text(boss.get(url, {"from": run.pk, "phrase": ["just for you", "my friend"]}))
+    asked = {"from": [str(run.pk)], "phrase": ["just for you", "my friend"]}
+    form = text(boss.get(url, asked))
     box = re.search(r'<textarea name="reward.phrases"[^>]*>\s*([^<]*)</textarea>', form)
     assert box is not None
     assert box[1].split("\n") == ["old one", "just for you", "my friend"]

@@ -110,13 +110,14 @@ class RunForm(forms.Form):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.kind, self.preset, self.parent = kind, preset, parent
+        self.changes = dict(changes or {})
         self.defaults = offers.defaults(kind, preset)
         self.hints = offers.hints(preset)
         self.offer = offers.offer(kind)
         self.checked: Preflight | None = None
         self.problems: dict[str, Problem] = {}
         self.warned: dict[str, Problem] = {}
-        start = {**self.defaults, **(flat(resolved(parent)) if parent else {}), **(changes or {})}
+        start = {**self.defaults, **(flat(resolved(parent)) if parent else {}), **self.changes}
         for name, hint in self._settings().items():
             self.fields[name] = _field(name, hint, start.get(name))
         chosen = inputs or {}
@@ -161,7 +162,7 @@ class RunForm(forms.Form):
 
     def config(self) -> dict[str, Any]:
         """What differs from the preset, nested; settings that the form does not show are kept."""
-        kept = flat(self.parent.config) if self.parent else {}
+        kept = {**(flat(self.parent.config) if self.parent else {}), **self.changes}
         asked = {n: v for n, v in kept.items() if n not in self.fields and n in self.defaults}
         asked = {n: v for n, v in asked.items() if not n.startswith(words.BY_INPUTS)}
         for name in self._settings():

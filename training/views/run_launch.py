@@ -87,7 +87,8 @@ def _sent(
     if fill := request.POST.get("fill"):
         name, _equals, value = fill.partition("=")
         data[name], action = value, "check"
-    form = RunForm(data, kind=kind, preset=preset, parent=parent)
+    changes = alert.changes if alert else None
+    form = RunForm(data, kind=kind, preset=preset, parent=parent, changes=changes)
     if form.is_valid():
         checked = form.check()
         if action == "launch" and checked.ready:

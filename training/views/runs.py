@@ -35,7 +35,7 @@ def one(pk: int) -> TrainingRun:
 def run(request: HttpRequest, pk: int) -> HttpResponse:
     """Everything about one run. The live part alone is asked again while it works."""
     row = one(pk)
-    found, said = seen(row)
+    found, said = curve_pages.read_curves(row.pk), list(row.alerts.order_by("step", "pk"))
     step = whole_number(request.GET.get("step"))
     context: dict[str, Any] = {
         **live_context(row, found, said),
@@ -70,14 +70,11 @@ def live(request: HttpRequest, pk: int) -> HttpResponse:
     row = one(pk)
     if lists.finished(row):
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
-    found, said = seen(row)
+    said = list(row.alerts.order_by("step", "pk"))
     part = request.GET.get("part", "")
-    template, context = PARTS.get(part, ("training/_run_live.html", live_context))
+    template, context, names_of = PARTS.get(part, PARTS[""])
+    found = curve_pages.read_curves(row.pk, names_of(row, said))
     return render(request, template, context(row, found, said))
-
-
-def seen(row: TrainingRun) -> tuple[curve_pages.Curves, list[Alert]]:
-    return curve_pages.read_curves(row.pk), list(row.alerts.order_by("step", "pk"))
 
 
 def live_context(row: TrainingRun, found: curve_pages.Curves, said: list[Alert]) -> dict[str, Any]:
@@ -107,9 +104,19 @@ def more_context(row: TrainingRun, found: curve_pages.Curves, said: list[Alert])
     return {"run": row, "sections": sections, "polled": not lists.finished(row)}
 
 
-PARTS = {
-    "alerts": ("training/_run_alerts.html", alerts_context),
-    "more": ("training/_run_more.html", more_context),
+# Template, context, and the names of the curves that are needed (none: all).
+PARTS: dict[str, tuple[str, Any, Any]] = {
+    "": (
+        "training/_run_live.html",
+        live_context,
+        lambda row, _said: curve_pages.PINNED.get(row.kind, ()),
+    ),
+    "alerts": (
+        "training/_run_alerts.html",
+        alerts_context,
+        lambda _row, said: alert_pages.curves_of(said) or ("reward",),
+    ),
+    "more": ("training/_run_more.html", more_context, lambda _row, _said: ()),
 }
 
 

@@ -63,6 +63,12 @@ def alert_cards(run: TrainingRun, alerts: Sequence[Alert], curves: Curves) -> li
     ]
 
 
+def curves_of(alerts: Sequence[Alert]) -> tuple[str, ...]:
+    """The names of all curves that these alerts show."""
+    names = (n for alert in alerts for n in alert.evidence.get("curves", ())[:MOST])
+    return tuple(dict.fromkeys(names))
+
+
 def pictures(alert: Alert, n: int, curves: Curves) -> list[Chart]:
     """The curves that the rule looked at, over its window and half as much around it."""
     window = alert.evidence.get("window") or (alert.step, alert.step)

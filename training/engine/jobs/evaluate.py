@@ -66,6 +66,11 @@ def summary(found: Measured, config: RunConfig) -> dict[str, Value]:
         h.REDUNDANCY: [p.redundancy for p in found.parts],
         **found.extra,
     }
+    for part, audit in h.GAPS.values():
+        if audit in columns:
+            pairs = zip(columns[part], columns[audit], strict=True)
+            gaps = [None if a is None or b is None else a - b for a, b in pairs]
+            columns[f"gap/{part.rpartition('/')[2]}"] = gaps
     errors = {f"error/{name}": numbers.error(values) for name, values in columns.items()}
     return {**{name: numbers.mean(values) for name, values in columns.items()}, **errors}
 

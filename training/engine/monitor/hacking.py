@@ -112,10 +112,7 @@ def disagreement(history: History, config: RunConfig) -> Doubt | None:
 def auditors(history: History, config: RunConfig) -> Doubt | None:
     """A part of the reward leaves its held-out reward model behind, by more than chance."""
     m = config.monitor
-    for part, audit in (
-        (h.QUALITY, h.AUDITOR_QUALITY),
-        (h.PERSONALIZATION, h.AUDITOR_PERSONALIZATION),
-    ):
+    for part, audit in h.GAPS.values():
         gap = history.gap(part, audit).last(m.window)
         if len(gap) == m.window and rising(gap) and gap.rise()[0] > m.quality_drop:
             return "a held-out reward model does not follow", audit

@@ -17,6 +17,10 @@ PERSONALIZATION = "parts/personalization"
 REDUNDANCY = "parts/redundancy"
 AUDITOR_QUALITY = "auditor/quality"
 AUDITOR_PERSONALIZATION = "auditor/personalization"
+GAPS = {  # what rewards, and what was held out
+    "quality": (QUALITY, AUDITOR_QUALITY),
+    "personalization": (PERSONALIZATION, AUDITOR_PERSONALIZATION),
+}
 AUDIT_RULES = "audit/rules"  # the verifier, where it gives no reward
 SPREAD_QUALITY = "spread/quality"
 SPREAD_PERSONALIZATION = "spread/personalization"

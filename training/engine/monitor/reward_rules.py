@@ -101,27 +101,40 @@ def probe_fall(history: History, config: RunConfig) -> Finding | None:
 
 def auditor_gap(history: History, config: RunConfig) -> Finding | None:
     """The reward models see a gain that the held-out one does not see."""
-    m = config.monitor
-    for part, audit in (
-        (h.QUALITY, h.AUDITOR_QUALITY),
-        (h.PERSONALIZATION, h.AUDITOR_PERSONALIZATION),
-    ):
-        inside, outside = history.series(part), history.series(audit)
-        if len(inside) < m.window or len(outside) < m.window:
-            continue
-        start = inside.first(5).mean - outside.first(5).mean
-        now = inside.last(5).mean - outside.last(5).mean
-        if now - start > 2 * m.quality_drop and rising(inside.last(m.window)):
+    for name, (part, audit) in h.GAPS.items():
+        grown = _gap_between_looks(history, config, name) or _gap_in_steps(history, config, name)
+        if grown:
             return Finding(
                 "auditor_gap",
                 history.step,
-                f"Reward models see {now - start:.2f} more {part_of(part)} than the one held out.",
-                (part, audit, h.SPREAD_QUALITY),
-                window(inside),
-                {"gap": now - start},
+                f"Reward models see {grown:.2f} more {name} than the one held out.",
+                (part, audit, f"spread/{name}"),
+                window(history.series(part)),
+                {"gap": grown},
                 {**remedies.cautious_ensemble(config), **remedies.more_beta(config)},
             )
     return None
+
+
+def _gap_between_looks(history: History, config: RunConfig, name: str) -> float | None:
+    """On the same questions, answer by answer: three standard errors of the growth."""
+    looks = history.series(f"eval/gap/{name}")
+    errors = history.series(f"eval/error/gap/{name}")
+    if len(looks) < 2 or len(errors) != len(looks):
+        return None
+    grown = looks.values[-1] - looks.values[0]
+    noise = 3 * math.hypot(errors.values[0], errors.values[-1])
+    return grown if grown > max(config.monitor.quality_drop, noise) else None
+
+
+def _gap_in_steps(history: History, config: RunConfig, name: str) -> float | None:
+    m = config.monitor
+    part, audit = h.GAPS[name]
+    gap = history.gap(part, audit)
+    if len(gap) < m.window or not rising(history.series(part).last(m.window)):
+        return None
+    grown = gap.last(5).mean - gap.first(5).mean
+    return grown if grown > 2 * m.quality_drop else None
 
 
 def spread(history: History, config: RunConfig) -> Finding | None:

@@ -2,8 +2,8 @@
 
     python fake_trainer.py run DIR
 
-`note` in config.json says what to do, separated by blanks: steps=5 pause=0.1 fail=REASON hold
-refuse nan kill child half. A stop file or SIGTERM ends it with a checkpoint, as the engine does.
+`note` in config.json says what to do, separated by blanks: steps=5 pause=0.1 fail=REASON refuse
+nan kill child deaf people. A stop file or SIGTERM ends it with a checkpoint, as in the engine.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ def work(run: RunDir, config: dict[str, Any]) -> int:
     if "refuse" in wanted:
         return finish(run, config, "refused", reason="config", message="nope", problems=[])
     run.event("started", pid=os.getpid())
+    asked = people(run) if "people" in wanted else [{}]
     last = run.last_checkpoint()
     first = int(last.name.split("-")[1]) if last else 0
     for step in range(first + 1, int(wanted.get("steps", 5)) + 1):
@@ -66,7 +67,9 @@ def work(run: RunDir, config: dict[str, Any]) -> int:
         value = None if "nan" in wanted and step == 3 else 1.0 / (step + config["seed"])
         line = {"step": step, "at": time.time(), "stage": "grpo", "metrics": {"loss": value}}
         run.append(run.metrics, line)
-        run.append(run.samples, {"step": step, "completion": f"answer {step}", "parts": {}})
+        sample = {"step": step, "completion": f"answer {step}", "parts": {}}
+        for row in asked:
+            run.append(run.samples, {**sample, **row})
         run.beat(step, "grpo")
         if step == 2:
             found = {"message": "so many words", "curves": ["loss"], "window": [1, 2]}
@@ -90,6 +93,12 @@ def work(run: RunDir, config: dict[str, Any]) -> int:
     run.model.mkdir(exist_ok=True)
     (run.model / "model.safetensors").write_bytes(b"weights %d" % config["seed"])
     return finish(run, config, "succeeded", files=weights(run), facts={"gate": {"passed": True}})
+
+
+def people(run: RunDir) -> list[dict[str, Any]]:
+    """Whom the samples are for: everybody."""
+    rows = map(json.loads, (run.path / "data" / "train.jsonl").open())
+    return [{"persona": row["persona"]} for row in rows]
 
 
 def checkpoint(run: RunDir, step: int) -> None:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from training import spool
 from training.enums import DatasetState
 from training.models import Dataset, DatasetItem, RowText
+from training.services.run_erasing import erase_from_runs
 
 
 def erase_persona(persona: Any) -> int:
@@ -17,6 +18,7 @@ def erase_persona(persona: Any) -> int:
 
     A freeze at work finds its rows barred and begins anew; its working files go at once.
     """
+    erase_from_runs(persona)
     erased = RowText.objects.filter(persona=persona).delete()[0]
     counts = (
         DatasetItem.objects.filter(persona=persona)

@@ -18,6 +18,7 @@ from training.services.evaluations import note_evaluation
 from training.services.findings import note_results
 from training.services.ingest import ingest
 from training.services.moving import locked, move, release
+from training.services.run_erasing import erase_at_end
 from training.storage import directory
 from webapp.core import audit
 from webapp.core.jobs import enqueue
@@ -91,4 +92,5 @@ def finish(run: TrainingRun, state: str, columns: Mapping[str, Any]) -> None:
         enqueue("start_runs", row.pk)
         if row.kind == RunKind.EVALUATE:
             enqueue("decide_gates", row.pk)
+    erase_at_end(row)
     log.info("run ended", extra={"run": row.pk, "state": row.state, "reason": row.reason})

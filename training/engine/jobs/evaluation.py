@@ -35,7 +35,7 @@ def evaluate(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     items = list(items_of(asked_of(run, config), config))
     model, tokenizer = models.load_base(config.model, ())
     scorers = load_scorers(config)
-    done = {(row["id"], row["draw"]) for row in read_lines(run.path / FILE)}
+    done = {(row["id"], row["draw"]) for row in lines_of(run)}
     e = config.evaluate
     for number, start in enumerate(range(0, len(items), e.batch)):
         batch = items[start : start + e.batch]
@@ -52,7 +52,7 @@ def evaluate(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
         note(run, number, start, found, time.monotonic() - began)
         if stop and start + e.batch < len(items):
             return {"answered": start + len(batch), "items": len(items)}
-    facts = report(list(read_lines(run.path / FILE)), config)
+    facts = report(lines_of(run), config)
     facts["scorers"] = {name: scorer.version for name, scorer in scorers.items()}
     write_json(run.path / REPORT, facts)
     return facts
@@ -66,6 +66,11 @@ def asked_of(run: RunDir, config: RunConfig) -> list[Row]:
     known = {row.get("id") for row in rows}
     more = read_rows(run.path / config.data.edges, "prompts")
     return rows + [row for row in more if row.get("id") not in known]
+
+
+def lines_of(run: RunDir) -> list[dict[str, Any]]:
+    """What was answered; a line that was made blank since is none."""
+    return [row for row in read_lines(run.path / FILE) if "id" in row]
 
 
 def items_of(rows: Sequence[Row], config: RunConfig) -> Iterator[Item]:

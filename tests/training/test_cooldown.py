@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from training.engine.config.load import load
 from training.engine.persona.cooldown import hold, should_refresh, turns_per_change
+from training.engine.rundir import RunDir
+from training.engine.snapshots import write_rows
 
 
 def test_thirty_turns_with_one_grumble_and_one_demand() -> None:
@@ -41,3 +47,19 @@ def test_turns_between_changes_that_nobody_asked_for() -> None:
     assert turns_per_change(dialogue("d", list("abcdef"))) == 6 / 5
     assert turns_per_change(dialogue("d", list("aabb"), demands=(2,))) is None
     assert turns_per_change([{"prompt": "x", "persona": "a"}]) is None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("turns", "expected"), [(0, ["p0", "p1", "p2"]), (2, ["p0", "p0", "p2"])])
+def test_a_run_trains_on_held_summaries_where_it_is_told_to(
+    turns: int, expected: list[str], tmp_path: Path
+) -> None:
+    from training.engine.jobs.grpo import prompts
+    from training.engine.jobs.models import make_tokenizer
+
+    write_rows(tmp_path / "data" / "train.jsonl", dialogue("d", ["p0", "p1", "p2"]))
+    values = {"kind": "grpo", "preset": "tiny", "model": {"path": "m"}}
+    config = load({**values, "data": {"persona_turns": turns}})
+    rows, dropped = prompts(RunDir(tmp_path), config, make_tokenizer(["x y z p0 p1"] * 20, 300))
+    assert [row["persona"] for row in rows] == expected
+    assert dropped == 0

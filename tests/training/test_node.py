@@ -105,3 +105,13 @@ def test_the_command_of_the_site_hands_everything_on(
 def test_the_web_process_imports_no_torch_for_it() -> None:
     code = "import sys, training.engine.node as n; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_real_run_on_this_machine(tmp_path: Path) -> None:
+    """SFT and GRPO in processes of their own, stopped by SIGTERM, and the speed of the model."""
+    trained, speeds = node.train(tmp_path, 4, "cpu")
+    assert trained.ok, trained.said
+    assert speeds["grpo"] > 0
+    measured = node.speed(tmp_path / "sft" / "model", vllm=False)
+    assert isinstance(measured["transformers"], float)

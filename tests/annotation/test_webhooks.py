@@ -530,3 +530,9 @@ def test_the_pages_take_few_queries(
     for page in (url(desk, "webhooks"), url(desk, "webhook", hook.public_id)):
         with django_assert_max_num_queries(12):
             assert client.get(page).status_code == 200
+
+
+def test_a_long_import_does_not_keep_webhooks_waiting_in_its_queue() -> None:
+    routes = settings_module.CELERY_TASK_ROUTES
+    shared = {name for name, route in routes.items() if route == routes["workers.deliver_webhook"]}
+    assert shared == {"workers.deliver_webhook"}

@@ -8,6 +8,7 @@ from pathlib import Path
 from django.conf import settings
 
 GB = 1e9
+ATTEMPT = "attempt.json"  # written last when a start is prepared
 
 
 def folder() -> Path:
@@ -17,6 +18,14 @@ def folder() -> Path:
 def directory(name: str) -> Path:
     """The directory of a run; `name` is its column `directory`."""
     return folder() / name
+
+
+def is_of(attempt: int, path: Path) -> bool:
+    """Whether manifest and heartbeat in a directory are of this attempt, not of an earlier one."""
+    try:
+        return (path / ATTEMPT).read_text(encoding="utf-8").strip() == str(attempt)
+    except OSError:
+        return False
 
 
 def free_gb() -> float:

@@ -205,6 +205,26 @@ def test_a_start_that_crashed_before_the_process_is_begun_again(
     assert TrainingRun.objects.get(pk=run.pk).attempts == 1
 
 
+def test_a_manifest_of_the_attempt_before_ends_nothing(tmp_path: Path) -> None:
+    run = ended(sft(tmp_path, "nan"))
+    assert run.state == "failed"
+    runs.resume(actor=admin(), run=run)
+    leased = running.lease_next()
+    assert leased is not None
+    watching.watch_runs()  # while somebody else prepares the next attempt
+    run.refresh_from_db()
+    assert (run.state, run.attempts, run.heartbeat_at) == ("starting", 2, None)
+
+
+def test_what_no_database_keeps_is_left_out(tmp_path: Path) -> None:
+    run = ended(sft(tmp_path, "steps=1"))
+    line = {"kind": "phrases", "at": 1.0, "found": ["a\x00b", "\ud800"], "n": float("nan")}
+    with (directory(run.directory) / "events.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    ingest(run)
+    assert run.events.get(kind="phrases").facts == {"found": ["ab", "?"], "n": None}
+
+
 def test_a_process_that_nobody_noted_is_found_not_doubled(tmp_path: Path) -> None:
     run = started(sft(tmp_path, "steps=60 pause=0.05"))
     pid = run.pid

@@ -185,14 +185,14 @@ def table(loop: Loop) -> Iterable[str]:
     for name, (before, after) in (("style", found.match), ("quality", found.quality)):
         yield f"{name + ' (truth, gate split)':<24}{before:>8.3f}{after:>8.3f}"
     yield ""
-    yield f"{'run':<16}{'seconds':>8}{'in engine':>10}{'click to metric':>16}{'MB':>7}  gate"
+    yield f"{'run':<16}{'seconds':>8}{'CPU':>8}{'click to metric':>16}{'MB':>7}  gate"
     for name, run in loop.runs.items():
         m, first = run.manifest, first_metric(run)
         checks = {c["name"]: c["value"] for c in gate_of(run).get("checks", ())}
         said = ", ".join(f"{n} {v:.3f}" for n, v in checks.items() if n in ("accuracy", "swap"))
         wait = f"{first:.1f} s" if first is not None else "–"
         yield (
-            f"{name:<16}{seconds(run):>8.1f}{m['seconds']:>10.1f}{wait:>16}"
+            f"{name:<16}{seconds(run):>8.1f}{m['cpu_seconds']:>8.1f}{wait:>16}"
             f"{m['peak_memory_mb']:>7}  {said}"
         )
     alerts = loop.runs["GRPO"].alerts.values_list("rule", "step")

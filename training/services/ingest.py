@@ -19,7 +19,7 @@ from training.engine.rundir import RunDir, read_json
 from training.models import MetricLine, RunEvent, SampleLine, TrainingRun
 from training.services.findings import note_checkpoint, note_finding
 from training.services.moving import locked
-from training.storage import directory
+from training.storage import directory, is_of
 
 BYTES = 8_000_000  # a file and transaction
 BATCH = 1000
@@ -83,6 +83,8 @@ def _events(run: TrainingRun, found: RunDir, lines: list[Line]) -> None:
 
 def _heartbeat(run: TrainingRun, found: RunDir) -> dict[str, Any]:
     """What the process said last; nothing where it said nothing new."""
+    if not is_of(run.attempts, found.path):
+        return {}
     try:
         beat = read_json(found.heartbeat)
         at = moment(beat["at"])
@@ -114,10 +116,20 @@ def read_from(path: Path, offset: int) -> tuple[list[Line], int]:
 def parsed(line: bytes) -> dict[str, Any] | None:
     """The object of a line; None for half a line that was closed later."""
     try:
-        row = json.loads(line)
+        row = json.loads(line, parse_constant=lambda _name: None)
     except ValueError:
         return None
-    return row if isinstance(row, dict) else None
+    return storable(row) if isinstance(row, dict) else None
+
+
+def storable(value: Any) -> Any:
+    """Without what PostgreSQL does not keep: NUL, and halves of surrogates."""
+    if isinstance(value, str):
+        text = value.replace("\x00", "")
+        return text.encode("utf-8", "replace").decode() if not text.isprintable() else text
+    if isinstance(value, dict):
+        return {storable(name): storable(inner) for name, inner in value.items()}
+    return list(map(storable, value)) if isinstance(value, list) else value
 
 
 def number(row: dict[str, Any]) -> int:

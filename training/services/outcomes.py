@@ -16,7 +16,7 @@ from training.enums import ON_DEVICE, RunKind, RunState
 from training.models import TrainingRun
 from training.services.evaluations import note_evaluation
 from training.services.findings import note_results
-from training.services.ingest import ingest
+from training.services.ingest import ingest, storable
 from training.services.moving import locked, move, release
 from training.services.run_erasing import erase_at_end
 from training.storage import directory
@@ -40,7 +40,7 @@ def conclude(run: TrainingRun) -> None:
         processes.end_orphans(run.pid)
     ingest(run)
     try:
-        manifest = read_json(found.manifest)
+        manifest = storable(read_json(found.manifest))
     except (OSError, ValueError):
         manifest = {}
     if manifest.get("state") in STATES:

@@ -19,7 +19,7 @@ from training.roles import ROLES, file_of, written
 from training.rows import spoken
 from training.services import edges
 from training.services.runs import inputs_of
-from training.storage import directory
+from training.storage import ATTEMPT, directory
 from webapp.core.errors import Refused
 
 Rows = Iterator[Mapping[str, Any]]
@@ -45,6 +45,7 @@ def prepare(run: TrainingRun) -> RunConfig:
     write_json(found.config, values)
     for left in (found.path / STOP_FILE, found.manifest, found.heartbeat):
         left.unlink(missing_ok=True)
+    write_json(found.path / ATTEMPT, run.attempts)
     return load(values)
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from training import processes, storage
 from training.engine.config.schema import RunConfig
 from training.engine.rundir import RunDir, read_json
-from training.enums import RunState
+from training.enums import ON_DEVICE, RunState
 from training.models import Device, TrainingRun
 from training.selectors.queue import waiting
 from training.services.moving import locked, move
@@ -126,7 +126,7 @@ def note_process(run: TrainingRun, pid: int | None = None) -> None:
     pid = pid or _pid_of(directory(run.directory))
     with transaction.atomic():
         row = locked(run.pk)
-        if row.attempts == run.attempts and not row.pid:
+        if row.attempts == run.attempts and row.state in ON_DEVICE and not row.pid:
             TrainingRun.objects.filter(pk=row.pk).update(pid=pid)
             audit.record(actor=None, action="run_started", obj=row, attempt=row.attempts)
 

@@ -69,10 +69,15 @@ def watch(run: TrainingRun) -> None:
     alive = processes.is_locked(found.path) or processes.is_alive(run.pid, found.path)
     if alive:
         _alive(run, found)
-    elif run.pid or found.manifest.exists():
+    elif run.pid or _has_ended(run, found):
         conclude(run)
     elif timezone.now() - (run.started_at or run.queued_at) > BEGIN_AGAIN:
         begin(run)
+
+
+def _has_ended(run: TrainingRun, found: RunDir) -> bool:
+    """Whether there is a manifest, and not that of the attempt before."""
+    return found.manifest.exists() and storage.is_of(run.attempts, found.path)
 
 
 def _alive(run: TrainingRun, found: RunDir) -> None:
@@ -105,7 +110,7 @@ def note_running(run: TrainingRun) -> TrainingRun | None:
 
 def _from_afar(run: TrainingRun, found: RunDir) -> None:
     """A run of another machine: its manifest, or a silence that was too long."""
-    if found.manifest.exists():
+    if _has_ended(run, found):
         conclude(run)
         return
     if run.state == RunState.STARTING and run.heartbeat_at:

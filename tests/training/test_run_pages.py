@@ -335,6 +335,21 @@ def test_evaluations_before_in_the_middle_and_after(boss: Client) -> None:
     assert '<td class="num">0.55</td>' in page
 
 
+def test_an_evaluation_says_what_it_measured(boss: Client) -> None:
+    facts = {
+        "answers": 40, "n_err": 3, "degenerate": 0, "words": 11.5, "passed": False,
+        "means": {"quality": 0.7, "quality/auditors": 0.6, "truth/match": 0.5, "mine": 0.4},
+        "limits": {"errors": 0.05, "degenerate": 0.05},
+    }  # fmt: skip
+    run = make_run("evaluate", "succeeded", steps=0, manifest={"facts": facts})
+    page = text(get(boss, "run", run.pk))
+    assert "no floor to build on" in page
+    assert "at most 5 %" in page
+    assert "Quality, by a model held out" in page
+    assert "Answers in the style that the persona wants" in page
+    assert "Mine</th>" in page
+
+
 def test_a_failure_says_why_and_proposes_a_change(boss: Client) -> None:
     run = make_run(
         state="failed", reason="out_of_memory", message="no room", log_tail="last line",

@@ -45,6 +45,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "may_cancel": not lists.finished(row) and row.state != RunState.STOPPING,
         "may_resume": lists.finished(row) and may_move_run(row, RunState.QUEUED),
         "failure": facts.failure(row),
+        "measured": facts.measured(row),
         "story": facts.story(row),
         "evaluations": facts.evaluations(row, found),
         "answers": files.answers(row, step, bool(request.GET.get("evaluation"))),

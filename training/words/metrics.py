@@ -146,6 +146,15 @@ def metric_name(name: str) -> str:
     return name
 
 
+def scored_name(name: str) -> str:
+    """A scorer of an evaluation, or one of its values: quality, quality/auditors, truth/match."""
+    scorer, _slash, part = name.partition("/")
+    if f"auditor/{scorer}" in NAMES:
+        return metric_name(f"{'auditor' if part == 'auditors' else 'parts'}/{scorer}")
+    found = metric_name(f"audit/{part or scorer}")
+    return name if found.startswith("audit/") else found
+
+
 def unit(name: str) -> str:
     return str(UNITS.get(name, ""))
 

@@ -34,6 +34,7 @@ STAGES: dict[str, Any] = {
     "sft": _("training"),
     "grpo": _("training"),
     "eval": _("evaluating"),
+    "evaluate": _("evaluating"),
     "probe": _("asking the probes"),
     "gate": _("measuring the gate"),
 }

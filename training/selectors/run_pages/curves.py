@@ -135,6 +135,8 @@ def pinned(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[Ch
     if run.kind == RunKind.REWARD_MODEL:
         charts = (members(curves, name) for name in ("loss", "eval_accuracy", "eval_margin"))
         return [found for found in charts if found]
+    if run.kind == RunKind.EVALUATE:
+        return []  # batches are no course in time
     return [
         chart(curves, ("loss", "eval_loss"), _("Loss"), reach=reach, marks=marks),
         chart(curves, ("token_accuracy", "eval_mean_token_accuracy"),
@@ -174,6 +176,8 @@ def sections(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[
     if run.kind == RunKind.REWARD_MODEL:
         charts = [c for name in words.MEMBER_CHARTS[2:] if (c := members(curves, name))]
         return [Section("members", _("Every model"), charts)] if charts else []
+    if run.kind == RunKind.EVALUATE:
+        return []
     found, used = [], {h.REWARD, h.REFERENCE, h.KL, h.LENGTH}
     for group in words.GROUPS:
         charts = []

@@ -9,12 +9,12 @@ from typing import Any
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from training.enums import Role, RunState, Split
+from training.enums import Role, RunKind, RunState, Split
 from training.models import Checkpoint, RunEvent, RunInput, TrainingRun
 from training.selectors.run_pages.curves import Curves
 from training.selectors.run_pages.settings import Change, changes, flat, resolved, shown
 from training.words.fields import READ_BY, SECTIONS, label_of
-from training.words.metrics import metric_name
+from training.words.metrics import metric_name, scored_name
 from training.words.runs import EVENTS, check_of, defect_of, reason_of
 from webapp.core.charts_curves import number, share_bars
 
@@ -50,6 +50,14 @@ class Evaluations:
 
     columns: list[tuple[int, int | None]]
     rows: list[tuple[str, list[str]]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An evaluation: whether the model is a floor to build on; name, value and limit of rows."""
+
+    passed: bool
+    rows: list[tuple[str, str, str]]
 
 
 @dataclass(frozen=True)
@@ -150,6 +158,28 @@ def evaluations(run: TrainingRun, curves: Curves) -> Evaluations | None:
             rows.append((metric_name(name), [number(value) for value in values]))
     columns = [(s, round(100 * s / run.steps) if run.steps else None) for s in steps]
     return Evaluations(columns, rows)
+
+
+def measured(run: TrainingRun) -> Measured | None:
+    """What an evaluation found, as its manifest says it."""
+    facts: dict[str, Any] = (run.manifest or {}).get("facts") or {}
+    if run.kind != RunKind.EVALUATE or "means" not in facts:
+        return None
+    limits = facts.get("limits") or {}
+    answers, errors, bad = (int(facts.get(k) or 0) for k in ("answers", "n_err", "degenerate"))
+    rows = [
+        (_("Answers"), f"{answers:,}", ""),
+        (_("Answers without a score"), f"{errors:,}", _limit(limits.get("errors"))),
+        (_("Empty answers, or one word again and again"), f"{bad:,}",
+         _limit(limits.get("degenerate"))),
+        (_("Words per answer"), number(facts.get("words")), ""),
+    ]  # fmt: skip
+    rows += [(scored_name(name), number(value), "") for name, value in facts["means"].items()]
+    return Measured(bool(facts.get("passed")), rows)
+
+
+def _limit(share: Any) -> str:
+    return _("at most %(n)s %%") % {"n": f"{100 * share:g}"} if share is not None else ""
 
 
 def failure(run: TrainingRun) -> Failure | None:

@@ -47,9 +47,12 @@ def kinds() -> Choices:
 
 
 def presets() -> list[PresetCard]:
+    """The smallest first, as the words name them; then whatever else there is."""
+    known = [name for name in PRESETS if name in preset_names()]
+    names = known + [name for name in preset_names() if name not in PRESETS]
     return [
         PresetCard(name, str(PRESETS.get(name) or read_preset(name).get("about", "")), kinds())
-        for name in preset_names()
+        for name in names
     ]
 
 

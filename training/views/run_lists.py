@@ -83,7 +83,7 @@ def storage(request: HttpRequest) -> HttpResponse:
         context = {"tab": "storage", "chosen": chosen, "size": size}
         return render(request, "training/run_storage_confirm.html", context)
     plan = retention.plan()
-    kept = [(k.checkpoint, comparing.why(k.why)) for k in plan.kept]
+    kept = [(k.checkpoint, comparing.why(k.why)) for k in plan.kept if k.why != "quota"]
     may = [k.checkpoint for k in plan.kept if k.why == "quota"]
     context = {"tab": "storage", "plan": plan, "kept": kept, "may": may}
     return render(request, "training/run_storage.html", context)

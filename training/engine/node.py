@@ -117,8 +117,8 @@ def memory_gb() -> float:
 
 
 def lay_out(folder: Path, device: str) -> tuple[RunDir, RunDir]:
-    """A short SFT and a GRPO run by rules, which is stopped when its time is over."""
-    tables = write(folder / "tables", 1, Sizes(instructions=600, quality=2, personalization=2))
+    """A few steps of SFT, and a GRPO run by rules that is stopped when its time is over."""
+    tables = write(folder / "tables", 1, Sizes(instructions=320, quality=2, personalization=2))
     labelled = folder / "tables" / "labelled.jsonl"
     labelled.write_text("".join(map(_known, ("Use the cloth.", "Something."))), encoding="utf-8")
     plans: dict[str, dict[str, Path]] = {
@@ -138,7 +138,8 @@ def lay_out(folder: Path, device: str) -> tuple[RunDir, RunDir]:
         more |= {"grpo": {"steps": 10_000, "evaluate_at": [], "probe_every": 0, "save_every": 1000}}
         more |= {"reward": {"quality": "rules", "personalization": "rules"}}
         values = {"kind": kind, "preset": "tiny", "data": data, "hardware": {"device": device}}
-        write_json(run.config, values | (more if kind == "grpo" else {}))
+        few = {"sft": {"max_steps": 20, "warmup_steps": 2}}
+        write_json(run.config, values | (more if kind == "grpo" else few))
         runs.append(run)
     return runs[0], runs[1]
 
@@ -149,13 +150,13 @@ def _known(answer: str) -> str:
 
 
 def train(folder: Path, seconds: float, device: str) -> tuple[Check, dict[str, float]]:
-    """Both runs in processes of their own, as the site starts them; stopped at the limit."""
+    """Both in processes of their own, as the site starts them; GRPO is stopped at the limit."""
     for run in lay_out(folder, device):
         asked = [sys.executable, "-m", "training.engine", "run", str(run.path)]
         with (run.path / "log.txt").open("w") as log:
             process = subprocess.Popen(asked, stdout=log, stderr=log, start_new_session=True)
             try:
-                stop_after(process, run, seconds / 2)
+                stop_after(process, run, seconds if run.path.name == "grpo" else LOADING)
             finally:
                 process.kill()
         manifest = read_json(run.manifest) if run.manifest.exists() else {"state": "was killed"}

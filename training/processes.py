@@ -93,23 +93,33 @@ def is_locked(directory: Path) -> bool:
 
 def is_alive(pid: int | None, directory: Path) -> bool:
     """Whether this process is the trainer of this directory: numbers are given out again."""
-    if not pid:
-        return False
+    return bool(pid) and str(directory) in _arguments(Path(f"/proc/{pid}"))
+
+
+def trainers(directory: Path) -> list[int]:
+    """All processes of a run: of several, each GPU has one, in a session of its own."""
+    found = [p for p in Path("/proc").glob("[0-9]*") if str(directory) in _arguments(p)]
+    return [int(process.name) for process in found]
+
+
+def _arguments(process: Path) -> list[str]:
+    """The command line; empty for a process that is gone, or a zombie."""
     try:
-        said = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return (process / "cmdline").read_bytes().decode("utf-8", "replace").split("\x00")
     except OSError:
-        return False
-    return str(directory).encode() in said  # empty for a zombie
+        return []
 
 
 def end(pid: int | None, directory: Path, *, kill: bool) -> bool:
-    """SIGTERM or SIGKILL to the trainer and all that it started; whether there was one."""
-    if not is_alive(pid, directory) or pid is None:
-        return False
-    number = signal.SIGKILL if kill else signal.SIGTERM
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, number)  # a session of its own: the group has its number
-    return True
+    """SIGTERM to the trainer and what shares its session, or SIGKILL to all; whether it lived."""
+    lives = is_alive(pid, directory)
+    asked = trainers(directory) if kill else [pid] if pid and lives else []
+    for number in asked:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            group = os.getpgid(number)
+            if group != os.getpgrp():
+                os.killpg(group, signal.SIGKILL if kill else signal.SIGTERM)
+    return lives or bool(asked)
 
 
 def end_orphans(pid: int | None) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -243,6 +245,23 @@ def test_a_process_that_does_not_listen_is_killed(tmp_path: Path, settings: Any)
     run = ended(run)
     assert (run.state, run.reason) == ("cancelled", "killed")
     assert is_free()
+
+
+def test_of_several_processes_all_are_killed(tmp_path: Path) -> None:
+    sleeping = [sys.executable, "-c", "import time; time.sleep(60)"]
+    mine, other = (
+        subprocess.Popen([*sleeping, str(tmp_path / name)], start_new_session=True)
+        for name in ("mine", "mine-too")
+    )
+    until_seen = time.monotonic() + 10
+    while processes.trainers(tmp_path / "mine") != [mine.pid]:
+        assert time.monotonic() < until_seen
+        time.sleep(0.02)
+    assert processes.end(None, tmp_path / "mine", kill=True)
+    assert mine.wait(10) == -signal.SIGKILL
+    assert other.poll() is None
+    other.kill()
+    other.wait(10)
 
 
 def test_sigterm_from_outside_leaves_a_run_that_can_go_on(tmp_path: Path) -> None:

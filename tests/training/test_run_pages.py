@@ -26,6 +26,7 @@ from training.engine.rundir import write_json
 from training.models import Device, RunInput, TrainingRun
 from training.storage import directory
 from webapp.accounts.models import User
+from webapp.core.models import Event
 
 pytestmark = pytest.mark.django_db
 MOST = 20
@@ -102,6 +103,7 @@ def test_the_list_shows_queue_devices_and_progress(
     assert "25 / 100" in page
     assert "place 20" in page
     assert "gpu-1" in page
+    assert "in the median of the last runs" in page
     only = text(get(boss, "runs", kind="sft"))
     assert "Old and pinned" in only
     assert "Waits 0" not in only
@@ -395,6 +397,7 @@ def test_files_of_known_names_only(boss: Client) -> None:
     response = get(boss, "run_file", run.pk, "config.json")
     assert json.loads(b"".join(response.streaming_content)) == {"kind": "grpo"}
     assert "attachment" in response["Content-Disposition"]
+    assert Event.objects.get(action="download_run_file").details["file"] == "config.json"
     assert get(boss, "run_file", run.pk, "secret.json").status_code == 404
     assert get(boss, "run_file", run.pk, "metrics.jsonl").status_code == 404
     assert boss.get(f"/training/runs/{run.pk}/files/..%2F..%2Fconfig.json").status_code == 404

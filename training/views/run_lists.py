@@ -40,6 +40,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
         "page": page,
         "rows": lists.run_rows(list(page.object_list)),
         "devices": lists.device_rows(),
+        "usual_wait": lists.usual_wait(),
         "kinds": RunKind.choices,
         "states": [("active", _("waiting or at work")), *RunState.choices],
         "kind": kind,

@@ -21,6 +21,7 @@ from training.selectors.run_pages import facts, files, lists, tables
 from training.services import runs as services
 from training.storage import directory
 from webapp.accounts.access import admin_only
+from webapp.core import audit
 from webapp.core.http import whole_number
 
 
@@ -154,15 +155,14 @@ def values(request: HttpRequest, pk: int) -> HttpResponse:
 def file(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """A file of the run directory as it is. Only known names are served."""
     row = one(pk)
+    if name not in dict(files.available(row)):
+        raise Http404
+    audit.record(actor=request.user, action="download_run_file", obj=row, file=name)
     if name == files.BOARDS:
-        if name not in dict(files.available(row)):
-            raise Http404
         response = HttpResponse(files.boards(row), content_type="application/zip")
         response["Content-Disposition"] = f'attachment; filename="run-{row.pk}-{name}"'
         return response
     path = directory(row.directory) / name
-    if name not in files.FILES or not path.is_file():
-        raise Http404
     content_type = f"{files.FILES[name]}; charset=utf-8"
     return cast(
         HttpResponse,

@@ -124,9 +124,10 @@ GROUPS: tuple[Group, ...] = (
     )),
 )  # fmt: skip
 # Of the members of a reward model: one chart each, a curve per member.
+MEMBER_PINNED = ("loss", "eval_accuracy", "eval_margin")
 MEMBER_CHARTS = (
-    "loss", "accuracy", "eval_accuracy", "margin", "eval_loss", "eval_margin", "grad_norm",
-    "learning_rate", "tokens_per_second", "step_time",
+    "accuracy", "margin", "eval_loss", "grad_norm", "learning_rate", "tokens_per_second",
+    "step_time",
 )  # fmt: skip
 
 

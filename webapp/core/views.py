@@ -121,6 +121,7 @@ ACTIONS = {  # what every domain writes into the log; a name that is missing her
     "run_started": gettext_lazy("a training run started"),
     "run_ended": gettext_lazy("a training run ended"),
     "remove_checkpoint": gettext_lazy("removed the files of a checkpoint"),
+    "download_run_file": gettext_lazy("downloaded a file of a training run"),
     "download_dataset": gettext_lazy("downloaded a part of a dataset"),
     "record_baseline": gettext_lazy("noted the evaluation of a base model"),
 }

@@ -133,7 +133,7 @@ def pinned(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[Ch
             chart(curves, (h.LENGTH,), _("Length of answers"), reach=reach, marks=marks),
         ]
     if run.kind == RunKind.REWARD_MODEL:
-        charts = (members(curves, name) for name in ("loss", "eval_accuracy", "eval_margin"))
+        charts = (members(curves, name) for name in words.MEMBER_PINNED)
         return [found for found in charts if found]
     if run.kind == RunKind.EVALUATE:
         return []  # batches are no course in time
@@ -174,7 +174,7 @@ def sections(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[
     marks = [(set(a.evidence.get("curves", ())), m) for a, m in zip(alerts, marks_of(alerts),
              strict=True)]  # fmt: skip
     if run.kind == RunKind.REWARD_MODEL:
-        charts = [c for name in words.MEMBER_CHARTS[2:] if (c := members(curves, name))]
+        charts = [c for name in words.MEMBER_CHARTS if (c := members(curves, name))]
         return [Section("members", _("Every model"), charts)] if charts else []
     if run.kind == RunKind.EVALUATE:
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import median
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -17,6 +18,7 @@ from training.models import TrainingRun
 from training.selectors.queue import devices, waiting
 from training.words.runs import BADGES, stage_of
 
+RECENT = 20  # runs
 QUIET = timedelta(minutes=5)  # without a sign of life
 
 
@@ -31,6 +33,7 @@ class RunRow:
     position: int | None
     first_metric: str  # from the click to the first metric
     took: str
+    silent: str  # since the last sign of life
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,24 @@ def run_row(run: TrainingRun, position: int | None) -> RunRow:
         position,
         spoken(run.created_at, run.first_metric_at),
         spoken(run.started_at, run.ended_at or timezone.now()) if run.started_at else "",
+        spoken(run.heartbeat_at, timezone.now()) if run.state in ON_DEVICE else "",
     )
 
 
 def percent(run: TrainingRun) -> int | None:
     """Progress in whole percent; None where the number of steps is not known."""
     return min(100, 100 * run.step // run.steps) if run.steps else None
+
+
+def usual_wait() -> str:
+    """Median time from the click to the first metric, over the last runs that came so far (G16)."""
+    rows = TrainingRun.objects.exclude(first_metric_at=None).order_by("-pk")
+    ends = rows.values_list("created_at", "first_metric_at")[:RECENT]
+    times = [first - asked for asked, first in ends if first]
+    if not times:
+        return ""
+    now = timezone.now()
+    return spoken(now, now + timedelta(seconds=median(t.total_seconds() for t in times)))
 
 
 def device_rows() -> list[DeviceRow]:
@@ -109,8 +124,13 @@ def spoken(start: datetime | None, end: datetime | None) -> str:
 
 
 def left(run: TrainingRun) -> str:
-    """Time that remains, from the pace since the start; empty where it cannot be told."""
-    if run.state != RunState.RUNNING or not (run.steps and run.step and run.first_metric_at):
+    """Time that remains, from the pace since the first metric; empty where it cannot be told.
+
+    A reward model counts the steps of each member anew, so nothing follows from them.
+    """
+    if run.kind not in (RunKind.SFT, RunKind.GRPO) or run.state != RunState.RUNNING:
+        return ""
+    if not (run.steps and run.step and run.first_metric_at):
         return ""
     now = timezone.now()
     done = (now - run.first_metric_at).total_seconds()

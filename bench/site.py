@@ -92,6 +92,10 @@ class Site:
         """The same with `bench.desk`."""
         return self._ask("bench.desk", *arguments)
 
+    def ask_makers(self, *arguments: str) -> Any:
+        """The same with `bench.makers`."""
+        return self._ask("bench.makers", *arguments)
+
     def _ask(self, module: str, *arguments: str) -> Any:
         command = [sys.executable, "-m", module, *arguments]
         done = subprocess.run(command, cwd=ROOT, env=self.env, check=True, stdout=subprocess.PIPE)

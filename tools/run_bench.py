@@ -23,6 +23,7 @@ BENCHES: dict[str, list[str]] = {
     "annotation_project": [],
     "kill9": [],
     "kill9_labelling": [],
+    "answering": [],
     "grpo_overhead": [],
     "gate_verdicts": [],
 }

@@ -30,7 +30,7 @@ class Lane:
     in_turn: bool
     makers: list[int]
     queue: deque[WantedAnswer] = field(default_factory=deque)
-    asked: int = 0  # questions on their way
+    asked: int = 0  # questions on their way, or answered and not written yet
     loaded: int = 0  # the contestant in turn
     paused_until: float = 0.0  # by the monotonic clock
     looked_at: float = 0.0

@@ -47,6 +47,7 @@ HAND_OVER_S = 60.0  # a longer pause is not waited for: the job is sent again wh
 GIVE_UP = 10  # so many failures in a row that the source is to blame for end a contestant
 AT_ONCE = 50  # answers in one transaction
 READ = 100  # rows read at once
+AHEAD = 2  # answers that wait to be written, with those on their way, in widths of the lane
 WIDEST = 64  # threads
 PACE_WEIGHT = 0.05
 # After these the lane as a whole is left alone for a while, not only the one question.
@@ -159,8 +160,9 @@ class Work:
     # Asking
 
     def fill(self, lane: Lane) -> None:
-        """Ask as much as the lane may be asked now."""
-        while time.monotonic() >= lane.paused_until:
+        """Ask as much as the lane may be asked now; what is not written yet would be lost."""
+        most = AHEAD * lane.places.width
+        while lane.asked < most and time.monotonic() >= lane.paused_until:
             row = self.next_of(lane)
             if row is None:
                 return

@@ -253,6 +253,26 @@ def test_no_more_are_asked_at_once_than_the_endpoint_takes(server: Endpoint) -> 
     assert server.most == 3  # one limit for all who share the address, the narrowest
 
 
+def test_little_is_lost_when_writing_is_slower_than_asking(
+    server: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was answered and not written is asked again after a kill: it must stay little."""
+    world = makers_world(server.url, server.url, personas=6, prompts=4, at_once=2)
+    most = 0
+    real = answering_work.Work.answered
+
+    def answered(work: answering_work.Work) -> Any:
+        nonlocal most
+        time.sleep(0.02)
+        most = max(most, len(work.calls))
+        return real(work)
+
+    monkeypatch.setattr(answering_work.Work, "answered", answered)
+    monkeypatch.setattr(answering_work, "AT_ONCE", 1)
+    assert finished(start(world)).made == 48
+    assert most == 4
+
+
 def test_who_fails_again_and_again_is_given_up_and_can_be_tried_again(server: Endpoint) -> None:
     failing = {"harbor"}
     server.plan = lambda n, asked: "refuses" if asked["model"] in failing else "good"

@@ -40,6 +40,7 @@ from arena.selectors import ballots
 from arena.services import closing, rounds, screening
 from arena.services import ratings as rating_services
 from arena.services.rounds import RoundPlan
+from tests.arena.blind_makers import Voices, made_here
 from tests.arena.factories import (
     NAMES,
     World,
@@ -55,8 +56,9 @@ from tests.arena.factories import (
 from tests.conftest import make_user
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
+from webapp.catalog.answering.sources import SOURCES
 from webapp.catalog.blind import BlindPair
-from webapp.catalog.models import Answer, Prompt
+from webapp.catalog.models import Answer, Contestant, Prompt
 
 pytestmark = [
     pytest.mark.django_db,
@@ -94,6 +96,7 @@ def repeatable(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         patch.setattr(labelled, "_get_default", lambda: timezone.now(), raising=False)
         patch.setattr(export_proof, "prove", lambda *_args: {"ok": True, "steps": []})
         patch.setattr(timezone, "now", lambda: start + timedelta(milliseconds=number()))
+        patch.setitem(SOURCES, "endpoint", Voices.source)
         yield
 
 
@@ -111,7 +114,7 @@ def build(dealing: Dealing) -> tuple[World, list[Round]]:
         for n, make in enumerate(MAKERS)
     ]
     _label(world, project)
-    return world, states
+    return world, states + made_here(world, dealing, _by_text)
 
 
 def _project(world: World) -> Project:
@@ -245,6 +248,7 @@ START = [
     "/", "/vote/", "/vote/receipts/?format=json", "/rounds/", "/leaderboard/",
     "/leaderboard/history/", "/leaderboard/methodology/", "/audit/", "/audit/?check=1",
     "/admin/", "/catalog/", "/catalog/imports/", "/catalog/contestants/", "/api/schema/",
+    "/catalog/contestants/add/endpoint/", "/catalog/contestants/add/checkpoint/",
     "/annotation/", "/annotation/work/", "/api/v1/annotation/projects/",
     "/api/v1/rounds/", "/api/v1/voting/rounds/", "/api/v1/voting/receipts/", "/no-such-page/",
 ]  # fmt: skip
@@ -256,7 +260,7 @@ PER_PROJECT = [
 ]  # fmt: skip
 PER_ROUND = [
     "/rounds/{}/", "/rounds/{}/screening/", "/rounds/{}/screening/progress/",
-    "/rounds/{}/remarks/", "/rounds/{}/edit/",
+    "/rounds/{}/remarks/", "/rounds/{}/edit/", "/rounds/{}/answers/progress/",
     "/rounds/compose/?copy={}", "/vote/?round={}", "/leaderboard/?round={}",
     "/leaderboard/{}/heatmap/", "/leaderboard/{}/verify/", "/leaderboard/{}/board.csv",
     "/leaderboard/{}/board.json", "/leaderboard/{}/board.svg", "/leaderboard/{}/bundle.zip",
@@ -309,8 +313,16 @@ def posts(client: Client, world: World, states: list[Round]) -> dict[str, str]:
             answers[url] = _clean(client.post(url, {"reason": ""}, follow=True).content)
     for name, text in (("equal", None), ("different", "Something else entirely.")):
         answers[name] = _probe(client, world, text)
-    for contestant in world.contestants:
+    for contestant in Contestant.objects.order_by("pk"):
         answers[f"answers of {contestant.pk}"] = _read_answers(client, contestant.pk)
+    for contestant in Contestant.objects.filter(kind="endpoint").order_by("pk"):
+        url = reverse("catalog:contestant_try", args=[contestant.pk])
+        answers[f"trial of {contestant.pk}"] = _clean(client.post(url).content)
+    for round_ in states:
+        for name in ("answers_start", "answers_stop", "answers_resume"):
+            url = reverse(f"arena:{name}", args=[round_.pk])
+            data = {"failure_limit": "50"}
+            answers[url] = _clean(client.post(url, data, follow=True).content)
     return answers
 
 

@@ -100,15 +100,18 @@ def change_contestant(
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of asking once. `reply` is empty while answers of the contestant are sealed: its
-    voice beside its name would help to recognise them (V1).
+    """What came of asking once. While answers of the contestant are sealed nothing of the reply is
+    told: its voice beside its name would help to recognise them (V1).
     """
 
     ok: bool
     reason: str = ""
     said: str = ""  # the server's own words
     made: Made | None = None
-    reply: str = ""
+
+    @property
+    def reply(self) -> str:
+        return self.made.text[:SHOWN] if self.made else ""
 
 
 def try_contestant(*, actor: Any, contestant: Contestant) -> Trial:
@@ -122,8 +125,7 @@ def try_contestant(*, actor: Any, contestant: Contestant) -> Trial:
     except AnswerError as error:
         trial = Trial(False, reason(error.code, error.http_status), error.said)
     else:
-        reply = "" if _is_sealed(contestant) else made.text[:SHOWN]
-        trial = Trial(True, made=made, reply=reply)
+        trial = Trial(True, made=None if _is_sealed(contestant) else made)
     finally:
         source.close()
     if contestant.pk:

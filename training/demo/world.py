@@ -36,6 +36,7 @@ class Sizes:
     swaps: int = 50  # clean pairs in both directions, where reward models are measured
 
 
+DEMO = Sizes(quality=150)  # frozen in seconds
 SMALL = Sizes(forms=1, quality=60, personalization=40, defects=8, swaps=20)
 
 

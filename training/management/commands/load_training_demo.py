@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from training.demo.loading import load
-from training.demo.world import SMALL, Sizes
+from training.demo.world import DEMO, SMALL
 from webapp.core.errors import PalateError
 
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         if not settings.DEMO:
             raise CommandError("Set PALATE_DEMO=1 to load demo data.")
         try:
-            made = load(seed=options["seed"], sizes=SMALL if options["small"] else Sizes())
+            made = load(seed=options["seed"], sizes=SMALL if options["small"] else DEMO)
         except PalateError as error:
             raise CommandError(str(error)) from error
         if not options["verbosity"]:

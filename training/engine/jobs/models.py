@@ -89,6 +89,8 @@ def from_package(package: str) -> Path:
         tokenizer.save_pretrained(made)
         source = {"package": package, "version": version(package), "file": name, "sha256": digest}
         write_json(made / modelstore.SOURCE, source)
+        for file in made.iterdir():
+            file.chmod(0o644)  # the store is shared between processes of several users
         try:
             made.rename(folder)
         except OSError:

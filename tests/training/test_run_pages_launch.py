@@ -14,7 +14,8 @@ from django.urls import reverse
 from tests.training.factories import admin
 from tests.training.factories_runs import make_run, say
 from tests.training.run_factories import instructions
-from training.engine.config.load import Problem, preset_names, read_preset
+from training.engine.config.load import Problem, load, preset_names, read_preset
+from training.engine.config.preflight import Machine, check
 from training.engine.config.schema import KINDS, Monitor
 from training.engine.monitor.rules import EXTERNAL, RULES
 from training.forms.runs import RunForm, schema
@@ -22,6 +23,7 @@ from training.launching import InputSpec
 from training.models import RunInput, TrainingRun
 from training.services.runs import launch
 from training.words import fields as words
+from training.words.problems import FIXED, PATTERNS, problem_text
 from training.words.rules import RULES as RULE_WORDS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trainer")]
@@ -179,6 +181,33 @@ def test_the_arithmetic_is_a_part_of_its_own(boss: Client) -> None:
     assert "32 answers per step, in 4 groups" in part
     assert "10 steps ask 40 prompts" in part
     assert "once they can be read" in text(boss.post(NEW, {**data, "grpo.steps": "x"}))
+
+
+def test_the_difference_of_a_clone_knows_what_was_typed_in_beside_a_problem(boss: Client) -> None:
+    run = grpo_run()
+    form = RunForm(kind="grpo", preset="tiny", parent=run)
+    data = sent(form, **{"from": run.pk, "grpo.batch": "60", "action": "check"})
+    page = text(boss.post(NEW, data))
+    differs = page[page.index("What differs") :].partition("</section>")[0]
+    assert "<del>64</del>" in differs
+    assert "<ins>60</ins>" in differs
+    assert "once the fields below can be read" in text(boss.post(NEW, {**data, "seed": "x"}))
+
+
+def test_problems_of_the_engine_are_known_sentences() -> None:
+    sentences = [
+        *FIXED, "must be one of group, batch, none", "needs 8 GPU, none is found",
+        "needs 8 GPU, 1 found", "needs 80 GB a GPU", "the package vllm is not installed",
+        "needs 400 GB of free disk, 35.1 GB are left", "a sentence that nobody knows",
+    ]  # fmt: skip
+    assert [problem_text(sentence) for sentence in sentences] == sentences
+    config = load({"kind": "grpo", "preset": "reference-8b", "grpo": {"batch": 3, "beta": -1}})
+    problems = check(config, Machine(lambda _name: False))
+    assert len(problems) > 6
+    for problem in problems:
+        known = problem.message in FIXED
+        assert known or any(re.fullmatch(p, problem.message) for p, _text in PATTERNS)
+        assert problem_text(problem.message) == problem.message
 
 
 # Launched

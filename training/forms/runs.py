@@ -27,6 +27,7 @@ from training.models import TrainingRun
 from training.roles import BRANCHES, ROLES
 from training.selectors.run_pages.settings import Change, Flat, difference, flat, resolved, shown
 from training.words import fields as words
+from training.words.problems import problem_text
 
 SMALL = {"inputmode": "decimal", "autocomplete": "off"}
 
@@ -115,6 +116,7 @@ class RunForm(forms.Form):
         self.hints = offers.hints(preset)
         self.offer = offers.offer(kind)
         self.checked: Preflight | None = None
+        self.asked: dict[str, Any] = {}  # the configuration that was checked
         self.problems: dict[str, Problem] = {}
         self.warned: dict[str, Problem] = {}
         start = {**self.defaults, **(flat(resolved(parent)) if parent else {}), **self.changes}
@@ -184,9 +186,8 @@ class RunForm(forms.Form):
 
     def check(self) -> Preflight:
         """The pre-flight check; its problems become errors beside their fields."""
-        checked = preflight(
-            self.kind, self.preset, self.config(), self.inputs(), self.value("seed") or 1
-        )
+        self.asked, seed = self.config(), self.value("seed")
+        checked = preflight(self.kind, self.preset, self.asked, self.inputs(), seed)
         self.checked = checked
         for problem in checked.warnings:
             self.warned.setdefault(self.place(problem.field), problem)
@@ -199,10 +200,10 @@ class RunForm(forms.Form):
             name = self.place(problem.field)
             if name not in self.fields:
                 label = words.label_of(problem.field)
-                self.add_error(None, f"{label}: {problem.message}")
+                self.add_error(None, f"{label}: {problem_text(problem.message)}")
                 continue
             self.problems.setdefault(name, problem)
-            self.add_error(name, problem.message)
+            self.add_error(name, problem_text(problem.message))
 
     def place(self, name: str) -> str:
         """The field that a problem belongs to."""
@@ -218,7 +219,9 @@ class RunForm(forms.Form):
         """Against the run that is cloned."""
         if self.parent is None:
             return []
-        after = {**self.defaults, **flat(self.config())}
+        if self.checked is None:  # something cannot even be read
+            return []
+        after = {**self.defaults, **flat(self.asked)}
         return difference(flat(resolved(self.parent)), after, words.READ_BY[self.kind])
 
     # How it is shown
@@ -228,7 +231,7 @@ class RunForm(forms.Form):
         warned = self.warned.get(name) if self._near(name) else None
         problem = self.problems.get(name) or warned
         fix = as_text(problem.nearest) if problem and problem.nearest is not None else ""
-        warning = warned.message if warned else ""
+        warning = problem_text(warned.message) if warned else ""
         return FieldRow(self[name], self.hints.get(name, ""), warning, f"{name}={fix}", fix)
 
     def first(self) -> list[FieldRow]:
@@ -257,7 +260,7 @@ class RunForm(forms.Form):
     def loose_warnings(self) -> list[str]:
         """Warnings whose field is not seen at once."""
         return [
-            f"{words.label_of(p.field)}: {p.message}"
+            f"{words.label_of(p.field)}: {problem_text(p.message)}"
             for name, p in self.warned.items()
             if not self._near(name)
         ]

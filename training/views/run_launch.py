@@ -111,7 +111,7 @@ def _launch(request: HttpRequest, form: RunForm, alert: Alert | None) -> Trainin
         name=form.cleaned_data["name"],
         kind=form.kind,
         preset=form.preset,
-        config=form.config(),
+        config=form.asked,
         inputs=form.inputs(),
         seed=form.cleaned_data["seed"],
         key=str(form.cleaned_data["key"]),

@@ -15,18 +15,21 @@ from typing import Any
 from annotation.models import Project
 from annotation.services import imports as pair_imports
 from annotation.services import projects
+from training import filters
 from training.demo import world
 from training.demo.world import Corner, Sizes
 from training.enums import DatasetState
 from training.models import Dataset, DatasetItem, Record
+from training.selectors.claims import assign_splits
 from training.services.datasets import create_dataset, freeze_dataset
 from training.services.freezing import run_freeze
 from training.services.records import KIND as RECORDS
-from training.splits import assign
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
 from webapp.catalog.enums import ImportState
+from webapp.catalog.models import Persona
 from webapp.catalog.services.imports import open_run, run_import
+from webapp.catalog.strata import stratum_of
 from webapp.catalog.texts import prompt_hash
 from webapp.core.errors import Refused
 
@@ -42,6 +45,8 @@ GUIDELINES = {
 PLAIN = {"base_overlap": 1, "max_overlap": 1, "gold_percent": 0, "repeat_percent": 0,
          "onboarding_size": 0}  # fmt: skip
 PATIENCE = 120.0
+# One stratum: every corner has as many experts as novices.
+SPLITTING: dict[str, Any] = {**world.SHARES, "cut": False, "stratum_features": ["language"]}
 
 
 @dataclass(frozen=True)
@@ -111,22 +116,22 @@ def _instructions(actor: Any, rows: list[Any], corners: list[Corner]) -> Dataset
         return known
     _import(actor, rows, "instructions", kind=RECORDS)
     seed = teaching_seed(corners)
-    values = {**world.SHARES, "categories": [world.CATEGORY], "seed": seed, "cut": False}
+    values = {"categories": [world.CATEGORY], **SPLITTING, "seed": seed}
     return _frozen(actor, INSTRUCTIONS, "instructions", values)
 
 
 def teaching_seed(corners: list[Corner]) -> int:
     """The first seed of the splits with which training shows everything that can be asked."""
     records = Record.objects.filter(kind="instructions", category=world.CATEGORY)
-    cells = Counter(
-        (prompt, str(persona or ""))
-        for prompt, persona in records.values_list("prompt_sha256", "persona")
-    )
+    rows = records.values_list("prompt_sha256", "persona")
+    cells = Counter((prompt, str(persona or "")) for prompt, persona in rows)
+    people = Persona.objects.filter(pk__in=records.values("persona"))
     for seed in range(1, 1000):
-        found = {prompt: split for (prompt, _), split in
-                 assign(cells, shares=world.SHARES, seed=seed).cells.items()}  # fmt: skip
-        chosen = [c for c in corners if found[hash_of(c)] == "train"]
-        if world.teaches_all(chosen):
+        spec = filters.parse("instructions", {**SPLITTING, "seed": seed})
+        strata = {str(p.pk): stratum_of(p.features, spec.stratum_features) for p in people}
+        given = assign_splits(spec, cells, strata).cells
+        found = {prompt: split for (prompt, _persona), split in given.items()}
+        if world.teaches_all([c for c in corners if found[hash_of(c)] == "train"]):
             return seed
     raise Refused("No split of the workshop teaches everything.", code="no_seed")
 

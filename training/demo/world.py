@@ -17,7 +17,7 @@ from training.engine.toy.world import Ask
 
 CORNERS, ACTIONS = 12, 4
 CATEGORY = "workshop"  # of all its prompts
-OFTEN = 3  # of every action and object that training holds: rarer ones cannot be known elsewhere
+OFTEN = 4  # of every action and object that training holds: rarer ones cannot be known elsewhere
 SHARES = {"train": 66, "reward_model_gate": 9, "gate": 16, "edge": 9}  # 8, 1, 2 and 1 corners
 NOISE, TIES, ALIKE = 0.05, 0.1, 0.7  # wrong labels; both good; only the defect differs
 EXPERTISE = {"brief": "expert", "steps": "novice"}
@@ -58,18 +58,22 @@ class Corner:
 
 
 def corners(seed: int = 1) -> list[Corner]:
-    """The whole workshop."""
+    """The whole workshop: every action with every object once, so that no corner is special."""
     rng = random.Random(seed)  # noqa: S311 - chance with a seed, no secrets
-    pairs = world.combinations(rng)
+    verbs, nouns = list(world.TOOLS), list(world.OBJECTS)
+    rng.shuffle(verbs)
+    rng.shuffle(nouns)
     found = []
     for number in range(CORNERS):
-        mine = pairs[number * ACTIONS : (number + 1) * ACTIONS]
+        turn, half = divmod(number, len(verbs) // ACTIONS)
+        mine = verbs[half * ACTIONS : (half + 1) * ACTIONS]
+        pairs = [(verb, nouns[(i + turn) % len(nouns)]) for i, verb in enumerate(mine)]
         people = [
             Person(f"workshop-{number + 1:02}-{style}-{i + 1}", style, summary)
             for style, summaries in world.PERSONAS.items()
             for i, summary in enumerate(summaries)
         ]
-        found.append(Corner(tuple(world.asks(mine)), tuple(people)))
+        found.append(Corner(tuple(world.asks(pairs)), tuple(people)))
     return found
 
 

@@ -7,6 +7,7 @@ neither is shown as it is. In English every sentence stays what it was: a test h
 from __future__ import annotations
 
 import re
+
 from django.utils.translation import gettext, gettext_noop
 
 FIXED = (

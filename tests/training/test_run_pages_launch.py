@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import uuid
 from pathlib import Path
@@ -14,6 +15,7 @@ from django.urls import reverse
 from tests.training.factories import admin
 from tests.training.factories_runs import make_run, say
 from tests.training.run_factories import instructions
+from training.engine import monitor
 from training.engine.config.load import Problem, load, preset_names, read_preset
 from training.engine.config.preflight import Machine, check
 from training.engine.config.schema import KINDS, Monitor
@@ -25,6 +27,7 @@ from training.services.runs import launch
 from training.words import fields as words
 from training.words.problems import FIXED, PATTERNS, problem_text
 from training.words.rules import RULES as RULE_WORDS
+from training.words.rules import needed, templates
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("trainer")]
 NEW = "/training/runs/new/"
@@ -71,6 +74,21 @@ def test_every_rule_has_words() -> None:
     for rule in RULES:
         found = RULE_WORDS[rule.name]
         assert found.symptom and found.cause and found.remedy, rule.name  # noqa: PT018
+
+
+def test_every_finding_has_the_numbers_of_its_sentence() -> None:
+    """Read from the source: what a rule puts beside its message must fill a translated one."""
+    seen = set()
+    for path in Path(monitor.__path__[0]).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding"):
+                continue
+            name = getattr(node.args[0], "value", "wander")  # two rules share a function
+            numbers = next((a for a in node.args if isinstance(a, ast.Dict)), ast.Dict([], []))
+            keys = {getattr(key, "value", None) for key in numbers.keys}
+            assert any(needed(s) <= keys for s in templates(RULE_WORDS[name])), (name, keys)
+            seen.add(name)
+    assert {"hacking", "collapse", "kl_band", "probe_fall"} <= seen
 
 
 def test_the_words_of_presets_are_those_of_their_files() -> None:

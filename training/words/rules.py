@@ -6,6 +6,7 @@ sentence here is filled with them. Where one is missing, the engine's own senten
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,9 @@ from webapp.core.charts_curves import number
 
 @dataclass(frozen=True)
 class RuleWords:
-    """`said` is filled from the numbers of a finding, `advice` stands below it."""
+    """`said` is filled from the numbers of a finding: a sentence, or several of which the first
+    is taken that the numbers fill. `advice` stands below it.
+    """
 
     title: Any
     symptom: Any
@@ -60,8 +63,10 @@ RULES: dict[str, RuleWords] = {
         _("the reference reward falls below its start"),
         _("steps too large, noisy reward"),
         _("mean of several reward models, half the learning rate, more beta, clipping"),
-        _("The reference reward fell to %(now)s; it started at %(start)s and was %(best)s at "
-          "best."),
+        (_("The reference reward fell to %(now)s; it started at %(start)s and was %(best)s at "
+           "best."),
+         _("The policy says anything to everything, or to everything the same: entropy or the "
+           "share of answers that differ went from %(start)s to %(now)s, at a KL of %(kl)s.")),
         _("Continue from the checkpoint with the best reference reward."),
     ),
     "kl_band": RuleWords(
@@ -254,10 +259,19 @@ def sentence(rule: str, evidence: Mapping[str, Any]) -> str:
         return said
     numbers = evidence.get("numbers") or {}
     filled = {name: _shown(rule, name, value) for name, value in numbers.items()}
-    try:
-        return str(words.said) % filled
-    except (KeyError, TypeError, ValueError):
-        return said
+    for sentence in templates(words):
+        if needed(sentence) <= set(filled):
+            return str(sentence) % filled
+    return said
+
+
+def templates(words: RuleWords) -> tuple[Any, ...]:
+    return words.said if isinstance(words.said, tuple) else (words.said,)
+
+
+def needed(sentence: Any) -> set[str]:
+    """The numbers that a sentence names."""
+    return set(re.findall(r"%\((\w+)\)s", str(sentence)))
 
 
 def advice(rule: str, evidence: Mapping[str, Any]) -> str:

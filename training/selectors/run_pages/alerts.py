@@ -87,7 +87,8 @@ def pictures(alert: Alert, n: int, curves: Curves) -> list[Chart]:
                 height=160,
             )
             ident = f"alert-{alert.pk}-{name.replace('/', '-')}"
-            title, shown = metrics.metric_name(name), near[-1][1]
+            title = metrics.metric_name(name)
+            shown = next((v for s, v in reversed(near) if s <= alert.step), None)
             legend = [Legend(swatch(0), title, number(shown))]
             found.append(Chart(ident, title, metrics.unit(name), svg, legend))
     return found

@@ -30,6 +30,7 @@ from webapp.catalog.texts import is_blank, unstorable
 LANE = "checkpoints"  # one model at a time: memory is the limit
 AT_ONCE = 8
 TIMEOUT = 900.0  # seconds until an answer, loading included
+CLOSING_S = 10.0
 SAID = 300
 HIDDEN = ("SECRET_KEY", "DATABASE_URL", "REDIS_URL")
 FINISH = {"stop": "stop", "length": "length"}
@@ -114,7 +115,8 @@ class _Engine:
         self.lock = threading.Lock()
         self.number, self.ended = 0, False
         self.fatal: Final | TryAgain = TryAgain("engine_died", tries=3)
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.listener = threading.Thread(target=self._listen, daemon=True)
+        self.listener.start()
 
     def ask(self, asked: dict[str, Any]) -> Future[dict[str, Any]]:
         found: Future[dict[str, Any]] = Future()
@@ -138,12 +140,19 @@ class _Engine:
         self.process.wait()
         with self.lock:
             self.ended = True
+            self._let_go()
             if isinstance(self.fatal, TryAgain):
                 self.fatal.said = self._last_words()
             for found in self.waiting.values():
                 found.set_exception(self.fatal)
             self.waiting.clear()
             self.errors.close()
+
+    def _let_go(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # what was written and never read
+                    pipe.close()
 
     def _hear(self, told: dict[str, Any]) -> None:
         if "fatal" in told:
@@ -162,11 +171,9 @@ class _Engine:
         return lines[-1][:SAID] if lines else ""
 
     def close(self) -> None:
-        """The end of its input ends it; what is in work is let go."""
-        assert self.process.stdin is not None
-        with suppress(OSError):
-            self.process.stdin.close()
+        """End it; what is in work is let go."""
         self.process.kill()
+        self.listener.join(CLOSING_S)
 
 
 def environment(variables: Iterable[tuple[str, str]]) -> dict[str, str]:

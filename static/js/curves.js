@@ -45,7 +45,7 @@
       const at = line ? line.steps.indexOf(step) : -1;
       const value = item.querySelector(".value");
       if (value.dataset.last === undefined) value.dataset.last = value.textContent;
-      value.textContent = at < 0 ? "–" : line.values[at].replace("-", "−");
+      value.textContent = at < 0 ? "–" : line.values[at].replaceAll("-", "−");
       words.push(`${item.dataset.line} ${value.textContent}`);
     });
     const where = figure.querySelector(".at");

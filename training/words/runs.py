@@ -53,11 +53,13 @@ BADGES = {
     "starting": "info", "running": "info", "stopping": "warn", "succeeded": "ok", "failed": "err",
 }  # fmt: skip
 DEFECTS: dict[str, Any] = {
+    "garbled": _("garbled"),
     "ritual": _("ritual phrase"),
     "shuffled": _("shuffled"),
     "stuttered": _("stuttered"),
     "truncated": _("truncated"),
     "vague": _("vague"),
+    "wrong action": _("wrong action"),
     "wrong fact": _("wrong fact"),
     "wrong tool": _("wrong fact"),
 }

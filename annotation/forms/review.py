@@ -10,8 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from annotation.enums import Axis, Verdict
 from annotation.models import Project
 from annotation.services.gold import EXPLANATION_LIMIT
-from annotation.services.review_appeals import ANSWER_LIMIT
 from annotation.services.review_problems import Resolution
+from annotation.services.texts import TEXT_LIMIT
 from webapp.catalog.models import Contestant
 
 
@@ -67,7 +67,7 @@ class AppealForm(forms.Form):
 
     answer = forms.CharField(
         label=_("Your answer to the annotator"),
-        max_length=ANSWER_LIMIT,
+        max_length=TEXT_LIMIT,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_(
             "Speak of the two answers and the guidelines only. Never say whether the item was "

@@ -60,6 +60,13 @@ REFUSALS: dict[str, Any] = {
     "call_broken_answer": _("the connection to the endpoint broke"),
 }
 
+FAILURES: dict[str, Any] = {
+    "endpoint": _(
+        "The endpoint failed several times in a row, so the job stopped. Pairs that were made stay."
+    ),
+    "unexpected": _("Something unexpected went wrong; the log of the worker says what."),
+}
+
 
 def jobs_of(project: Project) -> QuerySet[CounterfactualJob]:
     return CounterfactualJob.objects.filter(project=project).select_related("created_by")
@@ -88,7 +95,7 @@ class JobView:
     looked_at: int
     pairs: int
     refused: int
-    failure: bool
+    failure: Any
     refusals: list[tuple[Any, int]]
     balance: list[Balance]
     reviewed: int
@@ -118,7 +125,7 @@ def view_job(job: CounterfactualJob) -> JobView:
         looked_at=job.done,
         pairs=job.done - job.refused,
         refused=job.refused,
-        failure="failure" in report,
+        failure=FAILURES.get(report.get("failure", ""), ""),
         refusals=[
             (REFUSALS.get(code, code), n)
             for code, n in sorted(refusals.items(), key=lambda pair: -pair[1])

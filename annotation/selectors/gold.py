@@ -77,6 +77,11 @@ def _gold_labels(member: Member) -> Iterable[Any]:
     )  # fmt: skip
 
 
+def is_in_use(item: Item, gold: GoldItem | None) -> bool:
+    """Whether people meet the item as gold, `gold` being its newest known answer."""
+    return gold is not None and gold.active and item.state == ItemState.GOLD
+
+
 def served_to_learn() -> Subquery:
     """Whether a lease was handed out while its gold item was one to learn with."""
     then = GoldItem.objects.filter(item=OuterRef("item"), created_at__lte=OuterRef("created_at"))

@@ -46,9 +46,13 @@ def _own_leases(user: Any) -> QuerySet[Lease]:
 
 
 def in_hand_of(user: Any, project: Project) -> Adjudication | None:
-    """What this adjudicator has in hand in a project."""
+    """What this adjudicator has in hand in a project, unless it was dropped or made gold since."""
     rows = Adjudication.objects.filter(
-        adjudicator=user, item__project=project, state__in=IN_HAND, expires_at__gt=timezone.now()
+        adjudicator=user,
+        item__project=project,
+        item__state=ItemState.DISPUTED,
+        state__in=IN_HAND,
+        expires_at__gt=timezone.now(),
     )
     return rows.select_related("item").order_by("pk").first()
 

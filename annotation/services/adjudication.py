@@ -38,12 +38,12 @@ from annotation.services.decisions import (
 )
 from annotation.services.exposures import note_met
 from annotation.services.items import add_flag, remove_flag
+from annotation.services.texts import checked_text
 from webapp.core import audit
 from webapp.core.errors import Forbidden, InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
 
 CLAIM_MINUTES = 30
-NOTE_LIMIT = 2000
 TRIES = 20  # items of the queue that others may take meanwhile
 UNRESOLVED = "unresolved"
 CONTESTABLE = (
@@ -193,7 +193,7 @@ def decide_item(
 
     The item is done; axes that were not in question keep what the labels say. Twice is once.
     """
-    _check_words(reason, note)
+    note = _checked_words(reason, note)
     with transaction.atomic():
         row, item = _own(user, token)
         if row.state == AdjudicationState.DONE:
@@ -206,15 +206,15 @@ def decide_item(
         found = _canonical(item, row, verdicts, [a for a in row.blind if a not in open_axes])
         outcomes = {axis: Outcome(v, DecisionSource.ADJUDICATED) for axis, v in found.items()}
         outcomes |= {axis: Outcome("", DecisionSource.UNRESOLVED) for axis in open_axes}
-        _write(user, row, item, outcomes, reason=reason, note=note.strip())
+        _write(user, row, item, outcomes, reason=reason, note=note)
     return row
 
 
-def _check_words(reason: str, note: str) -> None:
+def _checked_words(reason: str, note: str) -> str:
+    """The note as it is kept. Raises InvalidInput naming the field."""
     if reason not in AdjudicationReason.values:
         raise InvalidInput(_("Say why the labels differ."), field="reason")
-    if len(note) > NOTE_LIMIT:
-        raise InvalidInput(_("At most %(most)s characters.") % {"most": NOTE_LIMIT}, field="note")
+    return checked_text(note, field="note")
 
 
 def _write(

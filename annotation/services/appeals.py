@@ -11,11 +11,10 @@ from annotation import policies
 from annotation.enums import LeaseState, WebhookEvent
 from annotation.models import Appeal, Lease
 from annotation.services.leases import locked_lease
+from annotation.services.texts import checked_text
 from annotation.services.webhooks import announce
 from webapp.core import audit
-from webapp.core.errors import InvalidInput, Refused
-
-TEXT_LIMIT = 2000
+from webapp.core.errors import Refused
 
 
 def raise_appeal(*, user: Any, token: str, text: str) -> Appeal:
@@ -42,18 +41,6 @@ def raise_appeal(*, user: Any, token: str, text: str) -> Appeal:
         payload = {"appeal": appeal.pk, "item": lease.item.public_id, "annotator": seat}
         announce(lease.member.project, WebhookEvent.APPEAL_RAISED, payload)
     return appeal
-
-
-def checked_text(text: str, *, required: str = "", field: str = "text") -> str:
-    """The text without white space around it; refused where it is too long or missing."""
-    text = text.strip()
-    if required and not text:
-        raise InvalidInput(required, field=field, code="missing_text")
-    if len(text) > TEXT_LIMIT or "\x00" in text:
-        raise InvalidInput(
-            _("At most %(most)s characters, none of them NUL.") % {"most": TEXT_LIMIT}, field=field
-        )
-    return text
 
 
 def locked_own(user: Any, token: str) -> Lease:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -21,7 +20,6 @@ from django.utils.translation import gettext as _
 from annotation import policies
 from annotation.enums import Axis, ItemFlag, ItemState, JobState, ReviewState, RewriterKind
 from annotation.models import CounterfactualJob, Item, ItemOrigin, ItemText, Project, Rewrite
-from annotation.services import export_files as files
 from annotation.services.counterfactual_pairs import (
     Opposites,
     keep_pair,
@@ -29,18 +27,20 @@ from annotation.services.counterfactual_pairs import (
     propose,
     sources,
 )
+from annotation.services.item_locks import lock_items
 from annotation.services.items import add_flag, remove_flag
 from annotation.services.rewriters import RewriteError, rewriter_of
+from annotation.services.texts import REASON_LIMIT, checked_text
 from webapp.core import audit
 from webapp.core.chat import checked_endpoint
 from webapp.core.errors import InvalidInput, Refused
+from webapp.core.holding import alive
 from webapp.core.jobs import enqueue
 
 STALE = timedelta(seconds=150)  # longer than a call to an endpoint may take
 TURN_S = 3000.0  # after so long the job hands over to a new task
 FAILURES = 5  # so many calls in a row that fail end the job
 MOST = 10_000
-NOTE_LIMIT = 300
 
 
 class TakenOverError(Exception):
@@ -121,14 +121,29 @@ def start_job(
 
 def run_job(pk: int) -> CounterfactualJob | None:
     """Work on a job until it is done. None where another process has it; harmless to call twice."""
-    with files.alive(f"counterfactuals-{pk}") as free:
+    with alive(f"counterfactuals-{pk}") as free:
         job = _claim(pk) if free else None
         if job is None:
             return None
-        with suppress(TakenOverError):
+        try:
             _Work(job).do()
+        except TakenOverError:
+            pass
+        except DatabaseError:
+            raise  # gone on with by the repair
+        except Exception:
+            _fail(job)
+            raise
     job.refresh_from_db()
     return job
+
+
+def _fail(job: CounterfactualJob) -> None:
+    """What went wrong stands in the log; tried again, it would go wrong at the same answer."""
+    mine = CounterfactualJob.objects.filter(
+        pk=job.pk, state=JobState.RUNNING, heartbeat_at=job.heartbeat_at
+    )
+    mine.update(state=JobState.FAILED, report={**job.report, "failure": "unexpected"})
 
 
 def _claim(pk: int) -> CounterfactualJob | None:
@@ -250,10 +265,7 @@ def review_pair(
 ) -> list[Rewrite]:
     """Accept or reject both directions of a pair. The last word counts; rejected items leave."""
     policies.check_manage(actor)
-    if len(note) > NOTE_LIMIT:
-        raise InvalidInput(
-            _("At most %(most)s characters.") % {"most": NOTE_LIMIT}, field="note", code="long"
-        )
+    note = checked_text(note, field="note", limit=REASON_LIMIT)
     with transaction.atomic():
         rows = Rewrite.objects.filter(pair=pair, job__project=project)
         found = list(rows.select_for_update(of=("self",)).order_by("pk"))
@@ -265,7 +277,9 @@ def review_pair(
         state = ReviewState.ACCEPTED if accept else ReviewState.REJECTED
         rows.update(state=state, note=note, reviewed_by=actor, reviewed_at=timezone.now())
         to = ItemState.DONE if accept else ItemState.DROPPED
-        Item.objects.filter(pk__in=items).update(state=to)
+        lock_items(items, scored=lambda: ())
+        # What was made gold since stays so: people are scored by it.
+        Item.objects.filter(pk__in=items).exclude(state=ItemState.GOLD).update(state=to)
         (remove_flag if accept else add_flag)(items, ItemFlag.REJECTED)
         audit.record(actor=actor, action="review_rewrite", obj=found[0], accept=accept, items=items)
     return list(rows.order_by("pk"))

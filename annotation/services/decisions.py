@@ -116,6 +116,14 @@ def is_adjudicated(item: Item) -> bool:
     )
 
 
+def is_decided_anyway(item: Item) -> bool:
+    """Whether the outcome comes from elsewhere than labels: a person, or how the item was made."""
+    held = (item.quality_decision, item.personalization_decision)
+    return is_adjudicated(item) or any(
+        d is not None and d.source == DecisionSource.SYNTHETIC for d in held
+    )
+
+
 def in_adjudication(item: Item) -> bool:
     """Whether an adjudicator has the item in hand, or an appeal waits for one."""
     if item.state != ItemState.DISPUTED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from annotation.enums import ItemState, LeaseState
+from annotation.enums import ItemState
 from annotation.models import Item, ItemOrigin, ItemText, Lease
 
 UNDECIDED = (ItemState.OPEN, ItemState.HELD, ItemState.PARKED, ItemState.DISPUTED, ItemState.GOLD)
@@ -19,6 +19,6 @@ def erase_persona(persona: Any) -> int:
     items = Item.objects.filter(persona_version__persona=persona)
     erased = ItemText.objects.filter(item__in=items.values("pk")).delete()[0]
     ItemOrigin.objects.filter(item__in=items.values("pk")).update(details={})
-    Lease.objects.filter(item__in=items.values("pk"), state=LeaseState.SHOWN).update(draft={})
+    Lease.objects.filter(item__in=items.values("pk")).exclude(draft={}).update(draft={})
     items.filter(state__in=UNDECIDED).update(state=ItemState.DROPPED)
     return erased

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from django.conf import settings
 
-from webapp.core.holding import alive as alive
-
 
 def folder(pk: int) -> Path:
     return Path(settings.MEDIA_ROOT) / "exports" / str(pk)

@@ -34,6 +34,7 @@ from annotation.services.export_writing import Written, columns_of, pack, write_
 from annotation.services.webhooks import announce
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
+from webapp.core.holding import alive
 from webapp.core.jobs import enqueue
 
 STALE = timedelta(seconds=30)  # no sign of life for so long: the process is gone
@@ -109,7 +110,7 @@ def run_export(
     *, pk: int, take_over: bool = False, progress: Progress | None = None
 ) -> ExportRun | None:
     """Work on a run until it is done. None where another process has it; harmless to call twice."""
-    with files.alive(f"export-{pk}") as free:
+    with alive(f"export-{pk}") as free:
         run = _claim(pk, take_over) if free else None
         if run is None:
             return None

@@ -15,6 +15,7 @@ from annotation.gold import falls_short
 from annotation.models import GoldItem, Item, Member, Project
 from annotation.selectors.gold import BY_GATE, accounts_of
 from annotation.services.item_locks import lock_items
+from annotation.services.texts import checked_reason
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
@@ -39,6 +40,7 @@ def make_gold(
     an explanation the old one stays. The same answer sent again changes nothing.
     """
     policies.check_manage(actor)
+    reason = checked_reason(reason)
     with transaction.atomic():
         row = _locked_item(item)
         known = _checked(row.project, verdicts)
@@ -56,7 +58,7 @@ def make_gold(
             **known,
             explanation=explanation or (newest.explanation if newest else ""),
             onboarding=onboarding,
-            reason=reason[:300],
+            reason=reason,
             created_by=actor,
         )
         Item.objects.filter(pk=row.pk).update(state=ItemState.GOLD)
@@ -70,6 +72,7 @@ def make_gold(
 def retire_gold(*, actor: Any, item: Item, reason: str) -> None:
     """Take a gold item out of use; nobody is scored by it any more."""
     policies.check_manage(actor)
+    reason = checked_reason(reason)
     with transaction.atomic():
         row = _locked_item(item)
         newest = row.gold.order_by("-n").first()
@@ -83,7 +86,7 @@ def retire_gold(*, actor: Any, item: Item, reason: str) -> None:
             explanation=newest.explanation,
             onboarding=newest.onboarding,
             active=False,
-            reason=reason[:300],
+            reason=reason,
             created_by=actor,
         )
         rescore_item(row)

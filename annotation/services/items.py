@@ -14,11 +14,11 @@ from annotation import policies
 from annotation.assignment import shuffle_key
 from annotation.enums import ItemFlag, ItemKind, ItemState
 from annotation.models import GoldItem, Item, ItemOrigin, ItemText, Project
-from annotation.services.decisions import settle_item
+from annotation.services.decisions import HELD_DECISIONS, is_decided_anyway, settle_item
 from annotation.services.gold import rescore_item
 from annotation.services.item_locks import lock_items
 from annotation.services.projects import locked
-from annotation.services.queue import refresh_targets as refresh_targets  # callers of add_items
+from annotation.services.queue import refresh_targets
 from webapp.catalog.models import ImportRun, PersonaVersion
 from webapp.catalog.strata import stratum_of
 from webapp.catalog.texts import canonical_json, is_blank, sha256
@@ -182,7 +182,8 @@ def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
     """Give out held or dropped items after all. Number of items.
 
     Labels that they have count again; the target is the one that the project asks for now. What
-    was gold is gold again: its answers never leave, so labels on it would be lost.
+    was gold is gold again: its answers never leave, so labels on it would be lost. What a person
+    decided, or its construction, is done again: nobody is asked about it.
     """
     policies.check_manage(actor)
     with transaction.atomic():
@@ -193,25 +194,30 @@ def release_items(*, actor: Any, project: Project, items: Iterable[int]) -> int:
         base = project.base_overlap
         rows.filter(priority=0).update(target=Greatest(base, F("live")))
         rows.filter(priority__gt=0).update(target=Greatest(base, F("target")))
-        rows.update(state=ItemState.OPEN)
-        gold = list(
-            rows.filter(Exists(GoldItem.objects.filter(item=OuterRef("pk")))).order_by("pk")
-        )
-        Item.objects.filter(pk__in=[item.pk for item in gold]).update(state=ItemState.GOLD)
-        for item in gold:
-            rescore_item(item)
+        _put_back(found)
         _note(actor, "release_items", project, found)
-        # What an appeal gave to the adjudicators waits for them still.
-        contested = [
-            item.pk
-            for item in rows.filter(state=ItemState.OPEN).only("pk", "flags")
-            if ItemFlag.CONTESTED in item.flags
-        ]
-        Item.objects.filter(pk__in=contested).update(state=ItemState.DISPUTED)
-        for pk in rows.filter(done__gt=0).values_list("pk", flat=True):
-            settle_item(pk)
         refresh_targets(project=project)
     return len(found)
+
+
+def _put_back(items: list[int]) -> None:
+    """The state that each of these locked items belongs in, whatever it was before."""
+    rows = Item.objects.filter(pk__in=items)
+    rows.update(state=ItemState.OPEN)
+    gold = list(rows.filter(Exists(GoldItem.objects.filter(item=OuterRef("pk")))).order_by("pk"))
+    Item.objects.filter(pk__in=[item.pk for item in gold]).update(state=ItemState.GOLD)
+    for item in gold:
+        rescore_item(item)
+    moves: dict[str, list[int]] = {ItemState.DISPUTED: [], ItemState.DONE: []}
+    for item in rows.filter(state=ItemState.OPEN).select_related(*HELD_DECISIONS):
+        if ItemFlag.CONTESTED in item.flags:  # it waits for the adjudicators still
+            moves[ItemState.DISPUTED].append(item.pk)
+        elif is_decided_anyway(item):
+            moves[ItemState.DONE].append(item.pk)
+    for state, pks in moves.items():
+        Item.objects.filter(pk__in=pks).update(state=state)
+    for pk in rows.filter(state=ItemState.OPEN, done__gt=0).values_list("pk", flat=True):
+        settle_item(pk)
 
 
 @retry_deadlocks

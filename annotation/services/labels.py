@@ -148,13 +148,18 @@ def _is_recent(lease: Lease) -> bool:
 def save_draft(*, user: Any, token: str, draft: Mapping[str, Any]) -> None:
     """Keep an unsent answer, so that another browser can go on with it."""
     names = [*Axis.values, *(f"{axis}_strength" for axis in Axis.values), "comment"]
-    clean: dict[str, Any] = {k: str(draft[k])[:COMMENT_LIMIT] for k in names if k in draft}
-    clean["tags"] = [str(tag)[:64] for tag in draft.get("tags", [])][:30]
+    clean: dict[str, Any] = {k: _kept(draft[k], COMMENT_LIMIT) for k in names if k in draft}
+    clean["tags"] = [_kept(tag, 64) for tag in draft.get("tags", [])][:30]
     if str(draft.get("active_ms", "")).isdecimal():
         clean["active_ms"] = min(int(draft["active_ms"]), ACTIVE_LIMIT_MS)
     Lease.objects.filter(
         token=token, member__user=user, state__in=[LeaseState.SHOWN, LeaseState.EXPIRED]
     ).update(draft=clean)
+
+
+def _kept(value: Any, limit: int) -> str:
+    """Unsent work is never refused: what PostgreSQL cannot keep is left out."""
+    return str(value).replace("\x00", "")[:limit]
 
 
 def draft_of(label: Label) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from django.utils.translation import gettext as _
 from annotation import policies
 from annotation.enums import LeaseState, ProblemKind
 from annotation.models import Problem
-from annotation.services.appeals import checked_text, locked_own
+from annotation.services.appeals import locked_own
+from annotation.services.texts import checked_text
 from webapp.core import audit
 from webapp.core.errors import InvalidInput
 

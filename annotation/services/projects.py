@@ -16,6 +16,7 @@ from annotation.enums import Axis, MemberState, ProjectState, WebhookEvent
 from annotation.models import Guideline, Label, Member, Project
 from annotation.services.project_settings import SETTINGS, check_settings
 from annotation.services.queue import refresh_targets, restratify, retarget
+from annotation.services.texts import checked_reason
 from annotation.services.webhooks import announce
 from webapp.catalog.texts import sha256
 from webapp.core import audit, jobs
@@ -115,6 +116,7 @@ def locked(pk: int) -> Project:
 def move_project(*, actor: Any, project: Project, to: str, reason: str = "") -> Project:
     """Open, pause or close. Sent twice it moves once."""
     policies.check_manage(actor)
+    reason = checked_reason(reason)
     with transaction.atomic():
         row = locked(project.pk)
         if row.state == to:
@@ -215,11 +217,12 @@ def set_member_state(*, actor: Any, member: Member, state: str, reason: str = ""
     she does from now on.
     """
     policies.check_manage(actor)
+    reason = checked_reason(reason)
     with transaction.atomic():
         row = locked_member_row(member.pk)
         policies.check_member_move(row, state)
         if row.state != state:
-            was, row.state, row.paused_reason = row.state, state, reason.strip()[:300]
+            was, row.state, row.paused_reason = row.state, state, reason
             if state == MemberState.WORKING:
                 row.gate_from = timezone.now()
             row.save(update_fields=["state", "paused_reason", "gate_from"])

@@ -10,15 +10,15 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import policies
-from annotation.enums import AppealState, ItemState
+from annotation.enums import AppealState
 from annotation.models import Appeal
+from annotation.selectors.gold import is_in_use
 from annotation.services.adjudication import contest_item
 from annotation.services.gold import make_gold, retire_gold
+from annotation.services.texts import TEXT_LIMIT, checked_text
 from webapp.core import audit
-from webapp.core.errors import InvalidInput, Refused
+from webapp.core.errors import Refused
 from webapp.core.locking import retry_deadlocks
-
-ANSWER_LIMIT = 2000
 
 
 @retry_deadlocks
@@ -31,8 +31,8 @@ def uphold_appeal(
     retire: bool = False,
 ) -> Appeal:
     """She is right. A gold item gets the canonical `verdicts` as its answer or is retired, and
-    everybody is scored again; any other item goes to an adjudicator. What was dropped is dealt with
-    when it is released: gold is retired, the rest is disputed then. Twice is once.
+    everybody is scored again; gold that is out of use, dropped or retired, is retired. Any other
+    item goes to an adjudicator, a dropped one when it is released. Twice is once.
     """
     policies.check_manage(actor)
     text = _checked(answer)
@@ -45,7 +45,7 @@ def uphold_appeal(
         newest = item.gold.order_by("-n").first()
         if newest is None:
             contest_item(actor=actor, item=item, reason="appeal")
-        elif retire or item.state != ItemState.GOLD:
+        elif retire or not is_in_use(item, newest):
             retire_gold(actor=actor, item=item, reason=_("appeal"))
         else:
             make_gold(
@@ -72,13 +72,8 @@ def reject_appeal(*, actor: Any, appeal: Appeal, answer: str) -> Appeal:
 
 
 def _checked(answer: str) -> str:
-    text = answer.strip()
-    if not 1 <= len(text) <= ANSWER_LIMIT:
-        raise InvalidInput(
-            _("Write an answer of at most %(most)s characters.") % {"most": ANSWER_LIMIT},
-            field="answer",
-        )
-    return text
+    asked = _("Write an answer of at most %(most)s characters.") % {"most": TEXT_LIMIT}
+    return checked_text(answer, required=asked, field="answer")
 
 
 def _locked(pk: int) -> Appeal:

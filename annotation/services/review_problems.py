@@ -16,6 +16,7 @@ from annotation.services.adjudication import contest_item
 from annotation.services.item_locks import lock_items
 from annotation.services.items import drop_items, hold_items, release_items, remove_flag
 from annotation.services.projects import locked
+from annotation.services.texts import checked_text
 from webapp.core import audit
 from webapp.core.errors import InvalidInput, Refused
 from webapp.core.locking import retry_deadlocks
@@ -32,6 +33,7 @@ class Resolution(StrEnum):
 def resolve_problems(*, actor: Any, item: Item, to: str, note: str = "") -> int:
     """Resolve all open reports about an item in one way. Number of reports; 0 the second time."""
     policies.check_manage(actor)
+    note = checked_text(note, field="note")
     if to not in list(Resolution):
         raise InvalidInput(_("Choose what is to become of the item."), field="to")
     with transaction.atomic():
@@ -43,7 +45,7 @@ def resolve_problems(*, actor: Any, item: Item, to: str, note: str = "") -> int:
             return 0
         _apply(actor, row, to)
         n = reports.update(
-            resolution=f"{to}: {note.strip()}"[:300] if note.strip() else str(to),
+            resolution=f"{to}: {note}"[:300] if note else str(to),
             resolved_by=actor,
             resolved_at=timezone.now(),
         )

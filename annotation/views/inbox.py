@@ -13,11 +13,11 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotation.enums import AppealState, Axis, ItemState
+from annotation.enums import AppealState, Axis
 from annotation.forms.review import RESOLUTIONS, AppealForm
 from annotation.models import Appeal, Item, Project
 from annotation.selectors import review as select
-from annotation.selectors.gold import paused_by_gate
+from annotation.selectors.gold import is_in_use, paused_by_gate
 from annotation.selectors.items import item_pair
 from annotation.services import review_appeals, review_problems
 from annotation.views.items import gold_words
@@ -59,12 +59,13 @@ def appeal(request: HttpRequest, pk: int, appeal: int) -> HttpResponse:
     if row is None:
         raise Http404
     item = row.lease.item
-    gold = item.gold.order_by("-n").first() if item.state == ItemState.GOLD else None
+    gold = item.gold.order_by("-n").first()
+    in_use = is_in_use(item, gold)
     form = AppealForm(
         request.POST or None,
         project=project,
-        is_gold=gold is not None,
-        initial={axis: getattr(gold, axis) for axis in project.axes} if gold else {},
+        is_gold=in_use,
+        initial={axis: getattr(gold, axis) for axis in project.axes} if in_use else {},
     )
     if request.method == "POST" and form.is_valid():
         done = _answer(request, row, form)
@@ -83,6 +84,7 @@ def appeal(request: HttpRequest, pk: int, appeal: int) -> HttpResponse:
         "open": row.state == AppealState.OPEN,
         "label": _label_words(row),
         "gold": gold,
+        "in_use": in_use,
         "gold_verdicts": gold_words(project, gold),
         "outcomes": outcomes_of(item),
     }

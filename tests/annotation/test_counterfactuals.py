@@ -16,11 +16,11 @@ from django.utils import timezone
 
 from annotation.enums import Axis, DecisionSource, ItemKind, ItemState, JobState, ReviewState
 from annotation.models import CounterfactualJob, Decision, Item, ItemText, Rewrite
-from annotation.selectors.counterfactuals import balance_of, next_pair, view_pair
+from annotation.selectors.counterfactuals import balance_of, next_pair, view_job, view_pair
 from annotation.services import counterfactuals, export_proof, exports
 from annotation.services.counterfactual_pairs import keep_pair, propose
 from annotation.services.gold import make_gold
-from annotation.services.items import ItemDraft, add_items
+from annotation.services.items import ItemDraft, add_items, release_items
 from annotation.services.leases import serve
 from tests.annotation.factories import Desk, make_desk
 from webapp.catalog.enums import Split
@@ -265,6 +265,9 @@ def test_where_one_direction_fails_the_other_is_not_kept(monkeypatch: pytest.Mon
         counterfactuals.run_job(job.pk)
     assert len(calls) == 2
     assert not made(desk)
+    job.refresh_from_db()
+    assert job.state == JobState.FAILED  # else it would be sent for ever
+    assert "log of the worker" in view_job(job).failure
 
 
 def test_nobody_is_given_a_synthetic_item() -> None:
@@ -407,6 +410,26 @@ def test_rejecting_takes_both_directions_out_and_accepting_brings_them_back() ->
     counterfactuals.review_pair(**review, accept=True)
     assert export(desk).report["left_out"] == {}
     assert export(desk, synthetic="reviewed").report["left_out"] == {"not_reviewed": 6}
+
+
+def test_a_rejected_pair_that_is_given_out_asks_nobody_and_still_does_not_leave() -> None:
+    desk = rated(4)
+    pair = next_pair(run(desk))
+    review: dict[str, Any] = {"actor": desk.manager, "project": desk.project, "pair": pair}
+    pks = [row.item_id for row in counterfactuals.review_pair(**review, accept=False)]
+    release_items(actor=desk.manager, project=desk.project, items=pks)
+    assert {item.state for item in made(desk)} == {ItemState.DONE}
+    assert export(desk).report["left_out"] == {"rejected": 2}
+
+
+def test_what_was_made_gold_stays_gold_when_its_pair_is_accepted() -> None:
+    desk = rated(4)
+    pair = next_pair(run(desk))
+    item = Rewrite.objects.filter(pair=pair)[0].item
+    make_gold(actor=desk.manager, item=item, verdicts={"personalization": "first"})
+    counterfactuals.review_pair(actor=desk.manager, project=desk.project, pair=pair, accept=True)
+    item.refresh_from_db()
+    assert item.state == ItemState.GOLD
 
 
 def test_only_managers_review_and_only_their_projects_pairs() -> None:

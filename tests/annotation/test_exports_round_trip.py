@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,20 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from annotation.enums import DecisionSource
-from annotation.models import Decision, ExportRun, Item, Lease, Project
+from annotation.enums import ItemState
+from annotation.models import ExportRun, Item, Lease, Project
 from annotation.services import exports, labels, leases
 from annotation.services.gold import make_gold
 from annotation.services.imports import KIND
 from annotation.services.items import ItemDraft, add_items, drop_items
-from annotation.services.projects import create_project
-from tests.annotation.factories import GUIDELINES, PLAIN, Desk, make_desk
+from annotation.services.projects import add_members, create_project
+from tests.annotation.factories import GUIDELINES, PLAIN, Desk, make_desk, submit
+from tests.annotation.review import adjudicator, decide
 from tests.annotation.test_counterfactuals import rate, rated
 from tests.annotation.test_counterfactuals import run as make_counterfactuals
+from tests.annotation.test_leases import expire_all
+from tests.conftest import make_user
+from webapp.accounts.enums import Role
 from webapp.catalog.enums import ImportState
 from webapp.catalog.models import ImportRun
 from webapp.catalog.services.import_work import run_import
@@ -99,8 +104,9 @@ def odd_drafts() -> list[ItemDraft]:
 
 @pytest.fixture
 def desk() -> Desk:
-    """Everything that the format has a place for."""
+    """Everything that the format has a place for, made as people make it."""
     found = a_full_project()
+    late = lease_that_expires(found)
     words: dict[str, Any] = {"tags": ["wordy", "wrong"], "comment": "=cmd|'/c calc'!A1\r\n, \"好\""}
     for user in found.people:
         n = 0
@@ -114,48 +120,41 @@ def desk() -> Desk:
                 **(words if n % 4 == 0 else {}),
             )
             labels.submit_label(user=user, token=lease.token, answer=answer)
-    items = found.items()
+    assert late.member.user is not None
+    assert submit(late.member.user, late, "tie").extra
+    items = [item for item in found.items() if item.pk != late.item_id]
+    disputed = next(item for item in items if item.state == ItemState.DISPUTED)
+    decide(adjudicator(found), disputed, "second", note="=see, the\nguidelines")
+    items.remove(disputed)
     drop_items(actor=found.manager, project=found.project, items=[items[2].pk])
     make_gold(actor=found.manager, item=items[1], verdicts={"quality": "first"})
-    add_late_label(found, items[0])
-    adjudicate(items[4])
+    add_repeat(items[0])
     return found
 
 
-def add_late_label(desk: Desk, item: Item) -> None:
-    """Beside the labels that count, and one of a repeat."""
+def lease_that_expires(desk: Desk) -> Lease:
+    """Of a third annotator, who sends her label when the two others have done the item."""
+    user = make_user("late", Role.ANNOTATOR)
+    add_members(actor=desk.manager, project=desk.project, users=[user])
+    lease = leases.serve(user=user, project=desk.project).lease
+    assert lease is not None
+    expire_all()
+    return lease
+
+
+def add_repeat(item: Item) -> None:
+    """Repeats come by lot, so this one is written here."""
     member = item.leases.order_by("pk")[0].member
     lease = Lease.objects.create(
         item=item, member=member, repeat=1, first_left=False, expires_at=timezone.now()
     )
+    at = timezone.now() - timedelta(hours=3)
     label = lease.labels.create(
-        item=item,
-        member=member,
-        revision=1,
-        quality="tie",
-        first_left=False,
-        late=True,
-        at=timezone.now() - timedelta(hours=3),
+        item=item, member=member, revision=1, quality="tie", first_left=False, at=at
     )
     Lease.objects.filter(pk=lease.pk).update(
-        state="submitted", head=label, submitted_at=label.at, shown_at=label.at
+        state="submitted", head=label, submitted_at=at, shown_at=at
     )
-
-
-def adjudicate(item: Item) -> None:
-    made = Decision.objects.create(
-        item=item,
-        axis="quality",
-        n=item.decisions.filter(axis="quality").count() + 1,
-        verdict="second",
-        source=DecisionSource.ADJUDICATED,
-        blind_verdict="first",
-        reason="ambiguous",
-        note="=see, the\nguidelines",
-        labels=2,
-        posterior={"first": 0.5, "tie": 0.25, "second": 0.125, "both_bad": 0.125},
-    )
-    Item.objects.filter(pk=item.pk).update(quality_decision=made, state="done")
 
 
 def export(desk: Desk, project: Project, format: str, **options: Any) -> Path:
@@ -222,10 +221,23 @@ def test_a_second_import_adds_nothing(desk: Desk, format: str) -> None:
     assert export(desk, copy, format).read_bytes() == path.read_bytes()
 
 
-def test_importing_into_the_project_it_came_from_adds_nothing(desk: Desk) -> None:
-    path = export(desk, desk.project, "palate_pairs")
+@pytest.mark.parametrize("format", ["palate_pairs", "palate_csv"])
+def test_importing_into_the_project_it_came_from_adds_nothing(desk: Desk, format: str) -> None:
+    path = export(desk, desk.project, format)
     run = bring_in(path, desk.project)
     assert (run.added, run.report.get("labels_added", 0)) == (0, 0)
+    assert export(desk, desk.project, format).read_bytes() == path.read_bytes()
+
+
+def test_late_work_repeats_and_adjudications_are_in_the_file(desk: Desk) -> None:
+    path = export(desk, desk.project, "palate_pairs")
+    rows = [json.loads(line) for line in path.read_bytes().splitlines()]
+    labels = [label for row in rows for label in row.get("labels", [])]
+    assert [label["late"] for label in labels if label.get("extra")] == [True]
+    assert len([label for label in labels if label.get("repeat")]) == 1
+    said = [decision for row in rows for decision in row.get("decisions", {}).values()]
+    notes = {decision["note"] for decision in said if decision["source"] == "adjudicated"}
+    assert notes == {"=see, the\nguidelines"}
 
 
 def test_lines_and_table_hold_the_same(desk: Desk) -> None:

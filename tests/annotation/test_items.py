@@ -220,6 +220,16 @@ def test_what_is_given_out_again_has_the_targets_of_today_and_its_labels() -> No
     assert (item.state, item.target, item.done, item.quality_decision) == ("open", 2, 1, None)
 
 
+def test_what_a_person_decided_is_done_again_when_it_is_given_out_again() -> None:
+    desk = disputed_desk(n_items=1)
+    decided = decide(adjudicator(desk), desk.items()[0], "second")
+    pks = [decided.pk]
+    items.drop_items(actor=desk.manager, project=desk.project, items=pks)
+    items.release_items(actor=desk.manager, project=desk.project, items=pks)
+    item = desk.items()[0]
+    assert (item.state, item.quality_decision) == (ItemState.DONE, decided.quality_decision)
+
+
 def test_an_erased_item_is_not_given_out_again() -> None:
     desk = make_desk(n_items=1)
     item = desk.items()[0]

@@ -14,7 +14,7 @@ from annotation.selectors.projects import addable_accounts, readiness, strata
 from annotation.services import leases, projects
 from annotation.services.decisions import settle_ready
 from annotation.services.gold import make_gold
-from annotation.services.items import refresh_targets
+from annotation.services.queue import refresh_targets
 from tests.annotation.factories import (
     GUIDELINES,
     Desk,

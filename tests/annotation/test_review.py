@@ -11,9 +11,10 @@ from django.urls import reverse
 
 from annotation.enums import AppealState, ItemFlag, ItemState
 from annotation.models import Adjudication, Appeal, GoldItem, Item, Lease, Problem
-from annotation.services import adjudication, labels, review_appeals, review_problems
-from annotation.services.gold import make_gold
+from annotation.services import adjudication, labels, leases, review_appeals, review_problems
+from annotation.services.gold import make_gold, retire_gold
 from annotation.services.items import drop_items, hold_items, release_items
+from annotation.services.projects import set_member_state
 from tests.annotation.factories import Desk, label_all, label_once, make_desk, working
 from tests.annotation.review import adjudicator, appeal, decide, disputed_desk, report
 from webapp.accounts.models import User
@@ -425,3 +426,64 @@ def test_an_upheld_appeal_on_dropped_gold_retires_it() -> None:
     release_items(actor=desk.manager, project=desk.project, items=[pk])
     assert not GoldItem.objects.filter(item=pk).order_by("-n")[0].active
     assert desk.member(desk.people[0]).gold_seen == seen - 1
+
+
+@pytest.mark.parametrize("out", ["drop", "retire"])
+def test_the_page_of_an_appeal_asks_for_no_verdict_on_gold_that_is_out_of_use(
+    admin: Client, out: str
+) -> None:
+    desk, row = gold_appeal()
+    item = row.lease.item
+    if out == "drop":
+        drop_items(actor=desk.manager, project=desk.project, items=[item.pk])
+    else:
+        retire_gold(actor=desk.manager, item=item, reason="doubtful")
+    address = url(desk, "appeal", row.pk)
+    page = html(admin.get(address))
+    assert "out of use" in page
+    assert 'name="quality"' not in page
+    sent = {"answer": "Right.", "quality": "second", "uphold": "1"}
+    assert admin.post(address, sent).status_code == 302
+    assert not GoldItem.objects.filter(item=item).order_by("-n")[0].active
+
+
+def test_who_has_an_item_in_hand_that_was_dropped_goes_on_with_the_next(client: Client) -> None:
+    desk = disputed_desk(n_items=2)
+    judith = adjudicator(desk)
+    gone, left = desk.items()
+    adjudication.claim_item(user=judith, item=gone)
+    drop_items(actor=desk.manager, project=desk.project, items=[gone.pk])
+    found = adjudication.claim_next(user=judith, project=desk.project)
+    assert found is not None
+    assert found.item == left
+
+
+@pytest.mark.parametrize("what", ["note", "answer", "resolution", "reason", "retired"])
+def test_what_postgresql_cannot_keep_is_refused_with_its_field(what: str) -> None:
+    """T14, of what people write."""
+    nul: dict[str, Any] = {"note": "a\x00b"}
+    desk = disputed_desk(n_items=1)
+    item = desk.items()[0]
+    row = appeal(Lease.objects.filter(head__isnull=False)[0])
+    member = desk.member(desk.people[0])
+    by: dict[str, Any] = {"actor": desk.manager}
+    doing: dict[str, Any] = {
+        "note": lambda: decide(adjudicator(desk), item, **nul),
+        "answer": lambda: review_appeals.reject_appeal(**by, appeal=row, answer=nul["note"]),
+        "resolution": lambda: review_problems.resolve_problems(**by, item=item, to="keep", **nul),
+        "reason": lambda: set_member_state(**by, member=member, state="paused", reason="\x00"),
+        "retired": lambda: retire_gold(**by, item=item, reason="\x00"),
+    }
+    with pytest.raises(InvalidInput) as refused:
+        doing[what]()
+    assert refused.value.field in ("note", "answer", "reason")
+
+
+def test_a_draft_is_kept_without_what_postgresql_cannot_keep() -> None:
+    desk = make_desk(people=1, n_items=1)
+    user = desk.people[0]
+    lease = leases.serve(user=user, project=desk.project).lease
+    assert lease is not None
+    labels.save_draft(user=user, token=lease.token, draft={"comment": "a\x00b", "tags": ["\x00"]})
+    lease.refresh_from_db()
+    assert (lease.draft["comment"], lease.draft["tags"]) == ("ab", [""])

@@ -477,11 +477,15 @@ def test_a_round_cannot_close_before_it_opens() -> None:
 # Jobs
 
 
-def test_what_beat_sends_expires_and_waits_in_a_queue_of_its_own() -> None:
+def test_what_beat_sends_expires_and_never_waits_behind_long_work() -> None:
+    """In `repair`; only what looks after processes runs where they are, on the GPU node."""
     schedule: dict[str, Any] = settings.CELERY_BEAT_SCHEDULE
+    queues = {}
     for entry in schedule.values():
         assert 0 < entry["options"]["expires"] <= entry["schedule"]
-        assert settings.CELERY_TASK_ROUTES[entry["task"]] == {"queue": "repair"}
+        queues[entry["task"]] = settings.CELERY_TASK_ROUTES[entry["task"]]["queue"]
+    assert settings.CELERY_TASK_DEFAULT_QUEUE not in queues.values()
+    assert {task for task, queue in queues.items() if queue != "repair"} == {"workers.watch_runs"}
 
 
 def test_the_worker_takes_from_every_queue_that_is_used() -> None:

@@ -15,7 +15,7 @@ from training.services.running import start_next
 from training.services.runs import launch
 from webapp.catalog.services.imports import open_run, run_import
 
-PATIENCE = 20.0  # seconds for a process to do something
+PATIENCE = 60.0  # seconds for a process to do something
 
 
 def instructions(tmp_path: Any, rows: int = 12, name: str = "Instructions") -> Dataset:
@@ -55,9 +55,11 @@ def started(run: TrainingRun) -> TrainingRun:
     return until(run, lambda row: row.state != "starting")
 
 
-def until(run: TrainingRun, holds: Callable[[TrainingRun], bool]) -> TrainingRun:
+def until(
+    run: TrainingRun, holds: Callable[[TrainingRun], bool], patience: float = PATIENCE
+) -> TrainingRun:
     """Watch until something holds."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + patience
     while time.monotonic() < end:
         watching.watch_runs()
         row = TrainingRun.objects.get(pk=run.pk)
@@ -67,5 +69,5 @@ def until(run: TrainingRun, holds: Callable[[TrainingRun], bool]) -> TrainingRun
     raise AssertionError(f"{row.state} {row.reason} {row.message} {row.log_tail}")
 
 
-def ended(run: TrainingRun) -> TrainingRun:
-    return until(run, lambda row: row.state in ENDED)
+def ended(run: TrainingRun, patience: float = PATIENCE) -> TrainingRun:
+    return until(run, lambda row: row.state in ENDED, patience)

@@ -207,6 +207,20 @@ def test_a_start_that_crashed_before_the_process_is_begun_again(
     assert TrainingRun.objects.get(pk=run.pk).attempts == 1
 
 
+def test_cancelled_between_lease_and_start_it_never_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "BEGIN_AGAIN", timedelta())
+    run = sft(tmp_path)
+    running.ensure_devices()
+    leased = running.lease_next()
+    assert leased is not None
+    runs.cancel(actor=admin(), run=leased)
+    run = ended(run)
+    assert (run.state, run.reason, run.pid) == ("cancelled", "cancelled", None)
+    assert is_free()
+
+
 def test_a_manifest_of_the_attempt_before_ends_nothing(tmp_path: Path) -> None:
     run = ended(sft(tmp_path, "nan"))
     assert run.state == "failed"

@@ -60,7 +60,7 @@ def watch(run: TrainingRun) -> None:
     """One run, once."""
     run = ingest(run)
     found = RunDir(directory(run.directory))
-    if run.state == RunState.STOPPING:
+    if run.state == RunState.STOPPING and found.path.exists():
         (found.path / STOP_FILE).touch()
     if run.host != processes.host():
         _from_afar(run, found)

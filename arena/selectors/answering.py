@@ -104,6 +104,9 @@ class AnswerProgress:
 
 def progress_of(round_: Round) -> AnswerProgress:
     """In a few queries, however many answers there are."""
+    makers = made_here(round_)
+    if not makers:
+        return AnswerProgress(None, 0, 0, [], [])
     job = job_of(round_)
     counts = (
         WantedAnswer.objects.filter(job=job, state=WantedState.FAILED)
@@ -116,7 +119,7 @@ def progress_of(round_: Round) -> AnswerProgress:
     waits = job.resume_at if job and job.resume_at and job.resume_at > now else None
     return AnswerProgress(
         job=job,
-        contestants=len(made_here(round_)),
+        contestants=len(makers),
         contexts=round_.contexts.count(),
         reasons=[(reason(row["code"], row["http_status"]), row["n"]) for row in counts],
         over=sorted(map(str, over)),
@@ -140,6 +143,9 @@ def costs_of(round_: Round) -> list[Cost]:
     """Per contestant whose answers were made here. Refused until the round is unsealed."""
     if round_.state != RoundState.UNSEALED:
         raise Refused(_("This is told when the round is unsealed."), code="sealed")
+    makers = made_here(round_)
+    if not makers:
+        return []
     entries = Entry.objects.filter(context__round=round_)
     rows = AnswerCost.objects.filter(answer__in=entries.values("answer")).select_related("answer")
     by_maker: dict[int, list[AnswerCost]] = {}
@@ -153,7 +159,7 @@ def costs_of(round_: Round) -> list[Cost]:
     )
     return [
         _cost(maker, by_maker.get(maker.pk, []), failed.get(maker.pk, 0))
-        for maker in sorted(made_here(round_), key=str)
+        for maker in sorted(makers, key=str)
     ]
 
 

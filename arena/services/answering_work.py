@@ -41,7 +41,7 @@ from webapp.core.holding import alive
 from webapp.core.jobs import enqueue
 
 log = logging.getLogger("palate.answers")
-TURN_S = 3000.0  # after so long the job hands over to a new task
+TURN_S = 2500.0  # after so long the job hands over to a new task; what was asked may take 900 s
 BEAT_S = 5.0
 HAND_OVER_S = 60.0  # a longer pause is not waited for: the job is sent again when it is over
 GIVE_UP = 10  # so many failures in a row that the source is to blame for end a contestant

@@ -243,6 +243,19 @@ def test_a_long_wait_is_handed_over_and_goes_on_when_it_is_over(
     assert finished(job).state == AnswerJobState.DONE
 
 
+def test_a_long_job_hands_over_to_a_new_task(
+    server: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[str, int]] = []
+    monkeypatch.setattr(answering_work, "enqueue", lambda name, pk: sent.append((name, pk)))
+    monkeypatch.setattr(answering_work, "TURN_S", -1.0)
+    job = finished(start(makers_world(server.url, server.url)))
+    assert (job.state, job.heartbeat_at) == (AnswerJobState.RUNNING, None)
+    assert sent == [("make_answers", job.pk)]
+    monkeypatch.setattr(answering_work, "TURN_S", 60.0)
+    assert finished(job).made == 12
+
+
 def test_no_more_are_asked_at_once_than_the_endpoint_takes(server: Endpoint) -> None:
     server.delay = 0.05
     world = makers_world(server.url, server.url, server.url, personas=4, prompts=3)

@@ -35,6 +35,10 @@ def made(name: str, kind: str = "sft", taken: Taken | None = None, **columns: An
         if not isinstance(what, TrainingRun):
             own = {"dataset": what[0], "split": what[1]}  # type: ignore[dict-item]
         RunInput.objects.create(run=run, role=role, sha256="0" * 64, **own)
+    model = directory(run.directory) / "model"
+    model.mkdir(parents=True, exist_ok=True)
+    (model / "config.json").write_text("{}")
+    (model / "model.safetensors").write_text(name)
     return run
 
 

@@ -303,6 +303,15 @@ def test_the_database_itself_refuses_a_promotion_without_grounds(tmp_path: Path)
     assert Promotion.objects.count() == 0
 
 
+def test_the_database_refuses_a_trained_contestant_without_a_promotion(tmp_path: Path) -> None:
+    for provenance in ({}, {"promotion": "gate"}, {"baseline": False}):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Contestant.objects.create(name="smuggled", kind="checkpoint", provenance=provenance)
+    plain_one = Contestant.objects.create(name="plain", kind="imported")
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Contestant.objects.filter(pk=plain_one.pk).update(kind="checkpoint")
+
+
 def test_a_base_enters_as_a_baseline_and_a_rewarded_model_does_not(tmp_path: Path) -> None:
     base = made("base")
     contestant = promote_baseline(actor=admin(), run=base, name="base")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training.enums import Role
+from training.enums import PromotionKind, Role
 from training.models import Promotion, RunInput, TrainingRun
 from training.selectors.inputs import digest_of_run
 
@@ -16,6 +16,7 @@ def lineage(promotion: Promotion) -> dict[str, Any]:
     run, gate = promotion.run, promotion.gate
     found: dict[str, Any] = {
         "promotion": promotion.kind,
+        "baseline": promotion.kind == PromotionKind.BASELINE,
         "reason": promotion.reason,
         "run": described(run),
         "bases": [described(base) for base in bases(run)],

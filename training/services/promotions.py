@@ -11,12 +11,11 @@ from django.utils.translation import gettext as _
 from training import gate_policies, policies
 from training.enums import PromotionKind, RunKind
 from training.models import GateRun, OverrideRequest, Promotion, TrainingRun
-from training.selectors.inputs import digest_of_run
 from training.selectors.lineage import lineage
-from training.storage import directory
 from webapp.catalog.enums import ContestantKind
 from webapp.catalog.models import Contestant
 from webapp.catalog.services.checks import check_text
+from webapp.catalog.services.contestant_settings import checkpoint_settings
 from webapp.catalog.services.contestants import get_or_create_contestant
 from webapp.core import audit
 from webapp.core.errors import Forbidden, InvalidInput, Refused
@@ -139,10 +138,7 @@ def _promote(
                 kind=ContestantKind.CHECKPOINT,
                 uses_persona=True,
                 sampling={**SAMPLING, **(sampling or {})},
-                endpoint={
-                    "place": str(directory(run.directory) / "model"),
-                    "weights": digest_of_run(run),
-                },
+                endpoint=checkpoint_settings(place=f"{run.directory}/model", trained=True),
                 provenance=lineage(known),
             )
     except IntegrityError as error:

@@ -51,6 +51,8 @@ def _messages(source: io.BufferedIOBase, path: Path) -> Iterator[tuple[Message, 
     name = str(path.relative_to(ROOT))
     found = extract_python(source, KEYWORDS, (), {"encoding": "utf-8"})  # type: ignore[arg-type]
     for line, function, message, _comments in found:
+        if message is None:
+            continue  # a variable: its text was marked where it stands
         texts = [str(text) for text in ([message] if isinstance(message, str) else message) if text]
         if not texts:
             continue

@@ -287,6 +287,18 @@ def test_a_clone_is_the_same_form_and_shows_what_differs(boss: Client) -> None:
     assert boss.get(NEW, {"from": other.pk, "alert": alert.pk}).status_code == 404
 
 
+def test_every_proposal_of_a_rule_reaches_the_configuration_of_a_clone() -> None:
+    run = grpo_run()
+    proposed = {"data.persona_turns": 10, "reward.ensemble": "lower", "grpo.max_grad_norm": 0.5}
+    form = RunForm(kind="grpo", preset="tiny", parent=run, changes=proposed)
+    again = RunForm(sent(form), kind="grpo", preset="tiny", parent=run)
+    assert again.is_valid(), again.errors
+    found = again.config()
+    assert found["data"] == {"persona_turns": 10}
+    assert found["reward"] == {"ensemble": "lower"}
+    assert found["grpo"] == {"steps": 50, "max_grad_norm": 0.5}
+
+
 def test_a_clone_knows_its_parent_and_its_alert(boss: Client, tmp_path: Path) -> None:
     dataset = instructions(tmp_path)
     inputs = {"train": InputSpec(dataset=dataset, split="train")}

@@ -28,7 +28,7 @@ SECTIONS: dict[str, Any] = {
 READ_BY: dict[str, tuple[str, ...]] = {
     "sft": ("sft", "model", "hardware"),
     "reward_model": ("reward_model", "gate", "model", "hardware"),
-    "grpo": ("grpo", "reward", "gate", "monitor", "model", "hardware"),
+    "grpo": ("grpo", "reward", "gate", "monitor", "data", "model", "hardware"),
     "evaluate": ("evaluate", "reward", "model", "hardware"),
 }
 IMPORTANT: dict[str, tuple[str, ...]] = {
@@ -48,7 +48,10 @@ IMPORTANT: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 # Set by the inputs of the run, or by what the site knows; never typed in.
-BY_INPUTS = ("data.", "reward.quality", "reward.personalization")
+BY_INPUTS = (
+    "data.train", "data.heldout", "data.gate", "data.probes", "data.labelled", "data.swaps",
+    "data.edges", "data.sha256", "reward.quality", "reward.personalization",
+)  # fmt: skip
 
 FIELDS: dict[str, tuple[Any, Any]] = {
     "kind": (_("Kind"), ""),
@@ -146,6 +149,8 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "grpo.vllm_mode": (_("vLLM: mode"), _("On the same GPU, or a server.")),
     "grpo.vllm_memory": (_("vLLM: share of memory"), ""),
     "grpo.vllm_server": (_("vLLM: address"), _("In server mode.")),
+    "data.persona_turns": (
+        _("Turns between two summaries"), _("Within a dialogue; 0: as they were frozen.")),
     "evaluate.scorers": (
         _("Scorers"), _("One a line: quality, personalization, quality/auditors, rules, judge.")),
     "evaluate.draws": (_("Answers to each prompt"), ""),

@@ -8,9 +8,9 @@ from typing import Any
 
 from training.engine.config.load import Refused, as_dict, load
 from training.models import TrainingRun
-from training.words.fields import label_of
+from training.words.fields import BY_INPUTS, label_of
 
-PATHS = ("data.", "model.path", "reward.quality", "reward.personalization")
+PATHS = (*BY_INPUTS, "model.path")
 Flat = dict[str, Any]
 
 

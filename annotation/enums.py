@@ -100,6 +100,9 @@ class LeaseState(models.TextChoices):
     EXPIRED = "expired", _("expired")
 
 
+HELD = (LeaseState.RESERVED, LeaseState.SHOWN)  # the item is somebody's
+
+
 class SkipReason(models.TextChoices):
     UNSURE = "unsure", _("I cannot judge this topic")
     LANGUAGE = "language", _("I do not read this language")
@@ -154,6 +157,9 @@ class AdjudicationState(models.TextChoices):
     REVEALED = "revealed", _("labels shown")
     DONE = "done", _("decided")
     RELEASED = "released", _("given back")
+
+
+IN_HAND = (AdjudicationState.BLIND, AdjudicationState.REVEALED)
 
 
 class JobState(models.TextChoices):

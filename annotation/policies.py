@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from annotation.enums import MEMBER_MOVES, TRANSITIONS, MemberState, ProjectState
+from annotation.enums import MEMBER_MOVES, TRANSITIONS, MemberState, ProjectState, Verdict
 from annotation.models import Member, Project
 from webapp.accounts.enums import Role
 from webapp.accounts.policies import check_admin, check_role
@@ -70,7 +70,7 @@ def check_member_move(member: Member, to: str) -> None:
     """Raise unless a manager may put this member into that state. The same state is no move."""
     if to != member.state and to not in MEMBER_MOVES[member.state]:
         raise Refused(
-            _("Somebody who is %(state)s cannot become %(to)s.")
+            _("Somebody in the state “%(state)s” cannot be moved to “%(to)s”.")
             % {"state": member.get_state_display(), "to": MemberState(to).label},
             code="illegal_move",
         )
@@ -98,6 +98,16 @@ def check_never_labelled(labelled: bool) -> None:
         raise Forbidden(
             _("You labelled this item yourself, so somebody else decides it."), code="own_label"
         )
+
+
+def allowed_outcomes(project: Project) -> list[str]:
+    """The canonical verdicts that this project allows, in the order of the keys."""
+    barred = set()
+    if not project.allow_tie:
+        barred.add(Verdict.TIE)
+    if not project.allow_both_bad:
+        barred.add(Verdict.BOTH_BAD)
+    return [value for value in Verdict.values if value not in barred]
 
 
 def not_a_member() -> Forbidden:

@@ -94,9 +94,7 @@ def agreeing(labels: LabelArrays, code: Codes, n_items: int, n: int) -> Counted:
     return hits.astype(np.float64), np.bincount(member[shared], minlength=n)
 
 
-def repeated_alike(
-    first: LabelArrays, again: LabelArrays, axis: str, n_items: int, n: int
-) -> Counted:
+def repeated_alike(first: LabelArrays, again: LabelArrays, axis: str, n: int) -> Counted:
     """Of the items shown twice to the same annotator: those that got the same verdict."""
     key = first.item * n + first.member
     order = np.argsort(key)

@@ -281,7 +281,7 @@ def _signals(table: LabelTable, axis: str) -> dict[str, signals.Counted]:
         "left": signals.left_chosen(labels, code, n),
         "longer": signals.longer_chosen(labels, code, table.items.longer, n),
         "agrees": signals.agreeing(labels, code, n_items, n),
-        "consistent": signals.repeated_alike(table.first_time, table.repeats, axis, n_items, n),
+        "consistent": signals.repeated_alike(table.first_time, table.repeats, axis, n),
     }
 
 

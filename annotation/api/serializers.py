@@ -18,9 +18,14 @@ from annotation.enums import (
     Strength,
     Verdict,
 )
+from annotation.services.project_settings import OVERLAP_LIMIT, RANGES
 from annotation.services.projects import GUIDELINE_LIMIT
 
-SMALL = 32767
+
+def number(name: str, **more: Any) -> serializers.IntegerField:
+    """A setting that is a number, within the range that the service allows."""
+    low, high = RANGES[name]
+    return serializers.IntegerField(min_value=low, max_value=high, required=False, **more)
 
 
 class SettingsSerializer(serializers.Serializer[Any]):
@@ -34,23 +39,21 @@ class SettingsSerializer(serializers.Serializer[Any]):
     allow_tie = serializers.BooleanField(required=False)
     allow_both_bad = serializers.BooleanField(required=False)
     tags = serializers.ListField(child=serializers.CharField(max_length=64), required=False)
-    base_overlap = serializers.IntegerField(min_value=1, max_value=50, required=False)
-    max_overlap = serializers.IntegerField(min_value=1, max_value=50, required=False)
-    gold_percent = serializers.IntegerField(min_value=0, max_value=50, required=False)
-    gold_floor = serializers.IntegerField(min_value=0, max_value=100, required=False)
-    gold_minimum = serializers.IntegerField(min_value=1, max_value=1000, required=False)
-    repeat_percent = serializers.IntegerField(min_value=0, max_value=50, required=False)
-    onboarding_size = serializers.IntegerField(min_value=0, max_value=200, required=False)
-    lease_minutes = serializers.IntegerField(
-        min_value=1, max_value=240, required=False, allow_null=True
-    )
+    base_overlap = serializers.IntegerField(min_value=1, max_value=OVERLAP_LIMIT, required=False)
+    max_overlap = serializers.IntegerField(min_value=1, max_value=OVERLAP_LIMIT, required=False)
+    gold_percent = number("gold_percent")
+    gold_floor = number("gold_floor")
+    gold_minimum = number("gold_minimum")
+    repeat_percent = number("repeat_percent")
+    onboarding_size = number("onboarding_size")
+    lease_minutes = number("lease_minutes", allow_null=True)
     stratum_features = serializers.ListField(child=serializers.CharField(), required=False)
     targets = serializers.DictField(
         child=serializers.IntegerField(min_value=1, max_value=2**31 - 1),
         required=False,
         help_text="Stratum to number of items wanted.",
     )
-    price_cents = serializers.IntegerField(min_value=0, max_value=1_000_000, required=False)
+    price_cents = number("price_cents")
     currency = serializers.CharField(max_length=3, required=False)
 
 

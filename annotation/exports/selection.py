@@ -36,10 +36,6 @@ class Choice:
     reason: str = ""
     verdict: Verdict | None = None
 
-    @property
-    def rows(self) -> int:
-        return 0 if self.reason else 1
-
 
 def choose(facts: Facts, options: Options) -> Choice:
     """Whether the item is exported. Looks at nothing but the item itself."""

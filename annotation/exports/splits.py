@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from annotation.exports.options import MISSED
@@ -98,14 +98,3 @@ def missed(counts: Mapping[str, int], shares: Mapping[str, int]) -> list[str]:
         for name, share in shares.items()
         if abs(100 * counts.get(name, 0) / total - share) > MISSED
     ]
-
-
-def leaks(rows: Iterable[tuple[str, int, int]]) -> set[int]:
-    """Prompts (positive) and personas (negative) of (split, prompt, persona) in two splits."""
-    seen: dict[int, str] = {}
-    found = set()
-    for split, prompt, persona in rows:
-        for node in (prompt, -persona):
-            if node and seen.setdefault(node, split) != split:
-                found.add(node)
-    return found

@@ -45,7 +45,7 @@ def pairs(item: Item, options: Options) -> Iterator[PairRow]:
     if isinstance(chosen, str) != isinstance(rejected, str):
         raise RowError("mixed", other)
     if isinstance(chosen, str):
-        question, first, second = _texts(source, chosen, taking.answer(rejected, other), one)
+        question, first, second = _texts(source, chosen, taking.answer(rejected, other))
     else:
         question, first, second = _lists(
             source, taking.messages(chosen, one), taking.messages(rejected, other), one
@@ -91,9 +91,7 @@ def _asked(source: Mapping[str, Any]) -> tuple[str, Any]:
     return "prompt", None
 
 
-def _texts(
-    source: Mapping[str, Any], chosen: str, rejected: str, field: str
-) -> tuple[Turns, str, str]:
+def _texts(source: Mapping[str, Any], chosen: str, rejected: str) -> tuple[Turns, str, str]:
     name, asked = _asked(source)
     if asked is not None:
         return _with_system(source, taking.prompt(asked, name)), chosen, rejected

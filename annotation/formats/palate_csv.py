@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from annotation.formats.taking import json_cell
@@ -120,8 +120,3 @@ def _truth(value: str) -> bool:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) if value else ""
-
-
-def columns_of(names: Sequence[str]) -> bool:
-    """Whether a header is that of this table."""
-    return {"prompt_turns", "first", "second"} <= set(names) <= set(COLUMNS)

@@ -7,8 +7,10 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from annotation.enums import Axis, Verdict
+from annotation.enums import Axis, Shown
 from annotation.models import Project
+from annotation.policies import allowed_outcomes
+from annotation.selectors.tasks import as_shown
 from annotation.services.gold import EXPLANATION_LIMIT
 from annotation.services.review_problems import Resolution
 from annotation.services.texts import TEXT_LIMIT
@@ -17,17 +19,8 @@ from webapp.catalog.models import Contestant
 
 def verdict_choices(project: Project, *, empty: Any) -> list[tuple[str, Any]]:
     """The canonical verdicts that a project allows, A being the first answer, or none."""
-    words = {
-        Verdict.FIRST: _("A is better"),
-        Verdict.TIE: _("equal"),
-        Verdict.SECOND: _("B is better"),
-        Verdict.BOTH_BAD: _("both are bad"),
-    }
-    barred = {
-        Verdict.TIE: not project.allow_tie,
-        Verdict.BOTH_BAD: not project.allow_both_bad,
-    }
-    return [("", empty), *((v.value, words[v]) for v in words if not barred.get(v, False))]
+    allowed = allowed_outcomes(project)
+    return [("", empty), *((v, Shown(as_shown(v, True)).label) for v in allowed)]
 
 
 class GoldForm(forms.Form):

@@ -112,7 +112,7 @@ def _outcomes(row: Mapping[str, Any], soft: Soft) -> Iterator[tuple[str, Outcome
         yield axis, Outcome(verdict, source, posterior, labels)
 
 
-def rows_of(project: Project, facts: Mapping[int, Facts]) -> dict[int, PairRow]:
+def rows_of(facts: Mapping[int, Facts]) -> dict[int, PairRow]:
     """Everything about these items; producers are left out where a sealed round holds a text."""
     items = Item.objects.filter(pk__in=list(facts)).select_related(
         "prompt",

@@ -23,12 +23,11 @@ from django.utils import timezone
 
 from annotation.enums import ItemState, LeaseState, Tag
 from annotation.models import GoldItem, Item, ItemOrigin, Lease, Project
+from annotation.policies import allowed_outcomes
 from annotation.selectors.gold import served_to_learn
 from annotation.selectors.items import sealed_items
 from annotation.tables import (
-    BOTH_BAD,
     CLASSES,
-    TIE,
     Bools,
     Codes,
     Ints,
@@ -139,9 +138,8 @@ def _learned(project: Project) -> list[int]:
 def _allowed(project: Project, rows: Rows) -> tuple[int, ...]:
     """What may be chosen, and what an import has brought all the same."""
     seen = {int(code) for axis in project.axes for code in np.unique(rows[axis])}
-    left_out = {TIE} - ({TIE} if project.allow_tie else set())
-    left_out |= {BOTH_BAD} - ({BOTH_BAD} if project.allow_both_bad else set())
-    return tuple(code for code in range(len(CLASSES)) if code not in left_out or code in seen)
+    allowed = {CODES[verdict] for verdict in allowed_outcomes(project)}
+    return tuple(code for code in range(len(CLASSES)) if code in allowed or code in seen)
 
 
 def _item_arrays(project: Project, items: Rows) -> ItemArrays:

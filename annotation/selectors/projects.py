@@ -9,8 +9,8 @@ from datetime import datetime
 
 from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
-from annotation.enums import ItemState, LeaseState, MemberState, ProjectState
-from annotation.models import GoldItem, Guideline, Item, Lease, Member, Project
+from annotation.enums import ItemState, LeaseState, MemberState
+from annotation.models import GoldItem, Guideline, Item, Member, Project
 from annotation.policies import WORKERS
 from annotation.selectors.gold import BY_GATE
 from webapp.accounts.models import User
@@ -101,7 +101,7 @@ def strata(project: Project) -> list[Stratum]:
 
 @dataclass(frozen=True)
 class Readiness:
-    """What an open project would lack. `blocked`: it cannot be opened at all."""
+    """What an open project would lack. With `no_items` it cannot be opened at all."""
 
     no_items: bool
     no_members: bool
@@ -187,14 +187,5 @@ def addable_accounts(project: Project) -> QuerySet[User]:
 
 
 def guideline_versions(project: Project) -> list[Guideline]:
-    """Newest first, with the number of labels given under each."""
+    """Every version with its author, the newest first."""
     return list(project.guidelines.select_related("created_by").order_by("-n"))
-
-
-def is_running(project: Project) -> bool:
-    return project.state == ProjectState.OPEN
-
-
-def submitted_total(project: Project) -> int:
-    """Submitted labels of a project, repeats and gold included."""
-    return Lease.objects.filter(member__project=project, state=LeaseState.SUBMITTED).count()

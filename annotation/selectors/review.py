@@ -11,7 +11,8 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from annotation.enums import (
-    AdjudicationState,
+    HELD,
+    IN_HAND,
     AppealState,
     Axis,
     ItemFlag,
@@ -24,7 +25,6 @@ from annotation.overlap import agreeing_pairs
 from annotation.selectors.tasks import as_shown
 from webapp.catalog.blind import BlindPair, difference_pair, rendered_pair
 
-IN_HAND = (AdjudicationState.BLIND, AdjudicationState.REVEALED)
 MOST = 5000  # disputed items that are looked at, the oldest first
 ITEM_PARTS = ("body", "prompt", "persona_version__text", "persona_version__persona")
 
@@ -41,7 +41,7 @@ def has_labelled(user: Any, item: Item) -> bool:
 
 def _own_leases(user: Any) -> QuerySet[Lease]:
     """Leases with a label, and those that she holds or let expire: she may send them yet."""
-    may_come = Q(state__in=[LeaseState.RESERVED, LeaseState.SHOWN, LeaseState.EXPIRED])
+    may_come = Q(state__in=[*HELD, LeaseState.EXPIRED])
     return Lease.objects.filter(Q(head__isnull=False) | may_come, member__user=user)
 
 

@@ -10,11 +10,10 @@ from datetime import timedelta
 from django.db.models import Count, F, Q, Sum
 from django.utils import timezone
 
-from annotation.enums import ItemState, LeaseState
+from annotation.enums import HELD, ItemState, LeaseState
 from annotation.forecast import Workload
 from annotation.models import Lease, Project
 
-HELD = (LeaseState.RESERVED, LeaseState.SHOWN)
 SETTLED = (ItemState.DONE, ItemState.DISPUTED)
 COUNTED = (*SETTLED, ItemState.OPEN)  # what a stratum's target is compared with
 

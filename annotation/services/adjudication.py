@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from annotation import policies
 from annotation.assignment import draw
 from annotation.enums import (
+    IN_HAND,
     AdjudicationReason,
     AdjudicationState,
     DecisionSource,
@@ -28,8 +29,6 @@ from annotation.overlap import Outcome
 from annotation.selectors.review import disputed_queue, has_labelled, in_hand_of, seat
 from annotation.selectors.tasks import as_canonical
 from annotation.services.decisions import (
-    IN_HAND,
-    allowed_outcomes,
     announce_outcome,
     axes_to_decide,
     counted_labels,
@@ -177,7 +176,7 @@ def decide_blind(*, user: Any, token: str, verdicts: Mapping[str, str]) -> Adjud
 def _canonical(
     item: Item, row: Adjudication, verdicts: Mapping[str, str], axes: list[str]
 ) -> dict[str, str]:
-    allowed = allowed_outcomes(item.project)
+    allowed = policies.allowed_outcomes(item.project)
     found = {axis: as_canonical(verdicts.get(axis, ""), row.first_left) for axis in axes}
     for axis, verdict in found.items():
         if verdict not in allowed:

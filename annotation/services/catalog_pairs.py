@@ -12,7 +12,8 @@ from django.utils.translation import gettext as _
 from annotation import policies
 from annotation.enums import ItemKind
 from annotation.models import Project
-from annotation.services.items import CHUNK, Added, ItemDraft, add_items
+from annotation.services.chunks import chunks
+from annotation.services.items import Added, ItemDraft, add_items
 from annotation.services.projects import locked
 from annotation.services.queue import refresh_targets
 from webapp.catalog.enums import Where
@@ -85,10 +86,10 @@ def add_catalog_pairs(
         raise InvalidInput(_("Choose two different contestants."), field="second")
     pairs = _free_pairs(project, first, second)
     added = 0
-    for start in range(0, len(pairs[:PAIRS_A_CALL]), CHUNK):
+    for chunk in chunks(pairs[:PAIRS_A_CALL]):
         with transaction.atomic():
             locked(project.pk)
-            loaded = _loaded(pairs[start : start + CHUNK])
+            loaded = _loaded(chunk)
             drafts = [_catalog_draft(a, b) for a, b in loaded]
             _note_chosen(actor, loaded)
             added += sum(entry.new for entry in add_items(project=project, drafts=drafts))

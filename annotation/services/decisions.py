@@ -10,22 +10,21 @@ from django.db.models import Max
 from django.utils import timezone
 
 from annotation.enums import (
-    AdjudicationState,
+    IN_HAND,
     Axis,
     DecisionSource,
     ItemFlag,
     ItemState,
     LeaseState,
-    Verdict,
     WebhookEvent,
 )
 from annotation.models import Decision, Item, Lease, Project
 from annotation.overlap import Action, Outcome, Step, next_step
+from annotation.policies import allowed_outcomes
 from annotation.posterior import Voter, item_posterior
 from annotation.services.queue import ready_items
 from annotation.services.webhooks import announce
 
-IN_HAND = (AdjudicationState.BLIND, AdjudicationState.REVEALED)
 HELD_DECISIONS = ("quality_decision", "personalization_decision")
 SETTLED_BY_LABELS = (ItemState.OPEN, ItemState.DONE, ItemState.DISPUTED)
 
@@ -232,13 +231,3 @@ def posterior_of(project: Project, axis: str, leases: Sequence[Lease]) -> dict[s
         if (verdict := getattr(lease.head, axis))
     ]
     return item_posterior(labels, allowed_outcomes(project))
-
-
-def allowed_outcomes(project: Project) -> list[str]:
-    """The canonical verdicts that this project allows."""
-    left_out = set()
-    if not project.allow_tie:
-        left_out.add(Verdict.TIE)
-    if not project.allow_both_bad:
-        left_out.add(Verdict.BOTH_BAD)
-    return [value for value in Verdict.values if value not in left_out]

@@ -93,7 +93,7 @@ def _write_chunk(
     facts = facts_by_id(project, [item for item, _split in chunk])
     chosen = {item: choose(found, options) for item, found in facts.items()}
     wanted = {item: found for item, found in facts.items() if not chosen[item].reason}
-    rows = rows_of(project, wanted)
+    rows = rows_of(wanted)
     for item, split in chunk:
         row = rows.get(item)
         if row is None:
@@ -142,7 +142,7 @@ def _label_fates(row: PairRow, options: Options) -> Iterator[str]:
             yield "in_rows" if label.verdicts.get(options.axis) else "other_axis"
 
 
-def pack(options: Options, done: Written, work: Path, saved: Path | None) -> tuple[Path, str]:
+def pack(done: Written, work: Path, saved: Path | None) -> tuple[Path, str]:
     """One file to download, and its suffix. Several are packed into one zip."""
     files = {f"{split}{path.suffix}": path for split, path in done.files.items()}
     files |= dict(sorted(done.beside.items()))

@@ -160,7 +160,7 @@ class _Work:
             _tidy(self.run.pk)
             return
         self.update(report={**report, "phase": "pack"})
-        made, suffix = pack(self.options, done, work, saved)
+        made, suffix = pack(done, work, saved)
         name = f"{slugify(self.run.project.name)[:60] or 'pairs'}-{self.run.pk}{suffix}"
         path, size, digest = files.publish(work, made, self.run.pk, name)
         self.end(JobState.DONE, report, path=str(path), size=size, sha256=digest)

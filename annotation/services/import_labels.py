@@ -8,7 +8,7 @@ in the file twice is a repeat.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -21,13 +21,14 @@ from annotation.assignment import draw
 from annotation.enums import Axis, ItemState, LeaseState, MemberState
 from annotation.formats.rows import LabelSpec
 from annotation.models import GoldItem, Item, Label, Lease, Member, Project
+from annotation.services.chunks import chunks
 from annotation.services.gold import score_member
 from annotation.services.import_rows import Entry, label_digest, mirrored_label, occurrence
 from annotation.services.settling import settle_items
 from webapp.catalog.formats.rows import RowError
 from webapp.catalog.scratch import Scratch
 
-PSEUDONYM_LIMIT, CHUNK = 64, 500
+PSEUDONYM_LIMIT = 64
 
 
 @dataclass
@@ -119,12 +120,6 @@ def members_by_name(project: Project, names: Iterable[str]) -> dict[str, Member]
             _make_members(project, missing)
             found |= _external(project, missing)
     return found
-
-
-def chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Databases limit the number of parameters of a statement."""
-    for start in range(0, len(values), CHUNK):
-        yield values[start : start + CHUNK]
 
 
 def _external(project: Project, names: Sequence[str]) -> dict[str, Member]:

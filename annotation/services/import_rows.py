@@ -8,7 +8,7 @@ from typing import Any
 
 from annotation.formats.rows import LabelSpec, PairRow, ParsedPair, flipped
 from annotation.models import Project
-from annotation.services.decisions import allowed_outcomes
+from annotation.policies import allowed_outcomes
 from annotation.services.items import Added, ItemDraft
 from webapp.catalog.formats.rows import Refusal, RowError
 from webapp.catalog.scratch import Scratch

@@ -8,8 +8,7 @@ from django.db import transaction
 
 from annotation.enums import LeaseState
 from annotation.models import Item, Lease, Member
-
-CHUNK = 500  # rows a statement; databases limit the number of parameters
+from annotation.services.chunks import chunks
 
 
 def lock_items(
@@ -37,24 +36,20 @@ def lock_items(
 def _submitters(items: Iterable[int]) -> set[int]:
     rows = Lease.objects.filter(state=LeaseState.SUBMITTED)
     found: set[int] = set()
-    for chunk in _chunks(sorted(items)):
+    for chunk in chunks(sorted(items)):
         found |= set(rows.filter(item__in=chunk).values_list("member", flat=True))
     return found
 
 
 def _lock_members(members: set[int]) -> None:
-    for chunk in _chunks(sorted(members)):
+    for chunk in chunks(sorted(members)):
         rows = Member.objects.select_for_update(no_key=True).filter(pk__in=chunk)
         list(rows.order_by("pk").values_list("pk"))
 
 
 def _lock_rows(items: list[int]) -> list[int]:
     found: list[int] = []
-    for chunk in _chunks(items):
+    for chunk in chunks(items):
         rows = Item.objects.select_for_update(no_key=True).filter(pk__in=chunk)
         found += rows.order_by("pk").values_list("pk", flat=True)
     return found
-
-
-def _chunks(ids: list[int]) -> Iterable[list[int]]:
-    return (ids[start : start + CHUNK] for start in range(0, len(ids), CHUNK))

@@ -14,6 +14,7 @@ from annotation import policies
 from annotation.assignment import shuffle_key
 from annotation.enums import ItemFlag, ItemKind, ItemState
 from annotation.models import GoldItem, Item, ItemOrigin, ItemText, Project
+from annotation.services.chunks import chunks
 from annotation.services.decisions import HELD_DECISIONS, is_decided_anyway, settle_item
 from annotation.services.gold import rescore_item
 from annotation.services.item_locks import lock_items
@@ -25,8 +26,6 @@ from webapp.catalog.texts import canonical_json, is_blank, sha256
 from webapp.core import audit
 from webapp.core.locking import retry_deadlocks
 from webapp.core.worddiff import nearly_identical
-
-CHUNK = 500  # rows a statement; databases limit the number of parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,8 @@ def add_items(
     """
     found: list[Added] = []
     strata = _strata(project, drafts)
-    for start in range(0, len(drafts), CHUNK):
-        found += _add_chunk(project, drafts[start : start + CHUNK], strata, imported_in)
+    for chunk in chunks(drafts):
+        found += _add_chunk(project, chunk, strata, imported_in)
     return found
 
 
@@ -271,17 +270,16 @@ def _locked(project: Project, items: Iterable[int], **only_if: Any) -> list[int]
     if not only_if:
         return found
     fresh: list[int] = []
-    for start in range(0, len(found), CHUNK):
-        rows = Item.objects.filter(pk__in=found[start : start + CHUNK], **only_if)
+    for chunk in chunks(found):
+        rows = Item.objects.filter(pk__in=chunk, **only_if)
         fresh += rows.order_by("pk").values_list("pk", flat=True)
     return fresh
 
 
 def _of_project(project: Project, items: Iterable[int]) -> list[int]:
-    wanted = sorted(set(items))
     found: list[int] = []
-    for start in range(0, len(wanted), CHUNK):
-        rows = Item.objects.filter(project=project, pk__in=wanted[start : start + CHUNK])
+    for chunk in chunks(sorted(set(items))):
+        rows = Item.objects.filter(project=project, pk__in=chunk)
         found += rows.values_list("pk", flat=True)
     return found
 

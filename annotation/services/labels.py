@@ -211,12 +211,7 @@ def check_answer(project: Project, answer: Answer) -> None:
 
 def allowed_verdicts(project: Project) -> list[str]:
     """The verdicts of the page that this project allows, in the order of the keys."""
-    left_out = set()
-    if not project.allow_tie:
-        left_out.add(Shown.TIE)
-    if not project.allow_both_bad:
-        left_out.add(Shown.BOTH_BAD)
-    return [value for value in Shown.values if value not in left_out]
+    return [str(as_shown(verdict, True)) for verdict in policies.allowed_outcomes(project)]
 
 
 def _same(lease: Lease, head: Label, answer: Answer) -> bool:

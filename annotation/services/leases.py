@@ -23,15 +23,13 @@ from annotation.assignment import (
     lease_seconds,
     serving,
 )
-from annotation.enums import ItemFlag, ItemState, LeaseState, MemberState, SkipReason
+from annotation.enums import HELD, ItemFlag, ItemState, LeaseState, MemberState, SkipReason
 from annotation.models import Decision, GoldItem, Guideline, Item, Lease, Member, Project, Webhook
 from annotation.selectors.tasks import PARTS, lease_parts
 from annotation.services.claims import claim_next, is_work_left
 from annotation.services.exposures import note_met
 from webapp.core.errors import Refused
 from webapp.core.locking import retry_deadlocks
-
-HELD = (LeaseState.RESERVED, LeaseState.SHOWN)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 from django.db import transaction
 from django.db.models import Count, F
@@ -11,11 +10,11 @@ from django.db.models.functions import Greatest
 
 from annotation.enums import ItemState
 from annotation.models import Item, Project
+from annotation.services.chunks import chunks
 from webapp.catalog.models import PersonaVersion
 from webapp.catalog.strata import stratum_of
 
 UNSETTLED = (ItemState.OPEN, ItemState.HELD, ItemState.PARKED)
-CHUNK = 500
 
 
 def retarget(project: Project) -> None:
@@ -55,14 +54,9 @@ def restratify(project: Project) -> None:
     for pk, features in versions.order_by("pk").values_list("pk", "persona__features"):
         groups[stratum_of(features, project.stratum_features)].append(pk)
     for stratum, members in sorted(groups.items()):
-        for chunk in _chunks(members):
+        for chunk in chunks(members):
             rows = project.items.filter(persona_version__in=chunk)
             rows.exclude(stratum=stratum).update(stratum=stratum)
-
-
-def _chunks(ids: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(ids), CHUNK):
-        yield ids[start : start + CHUNK]
 
 
 def refresh_targets(*, project: Project) -> None:

@@ -11,14 +11,13 @@ from django.db.models import F, Max, OuterRef, Subquery
 from annotation.enums import Axis, ItemState, LeaseState
 from annotation.models import Decision, Item, Lease, Project
 from annotation.overlap import Action, Step
+from annotation.services.chunks import chunks
 from annotation.services.decisions import (
     HELD_DECISIONS,
     drafted_decisions,
     is_closed_to_labels,
     step_of,
 )
-
-CHUNK = 500
 
 
 @dataclass
@@ -37,9 +36,8 @@ def settle_items(pks: Iterable[int]) -> None:
 
     Call in the transaction that wrote the labels, with the items locked.
     """
-    wanted = sorted(set(pks))
-    for start in range(0, len(wanted), CHUNK):
-        _settle_chunk(wanted[start : start + CHUNK])
+    for chunk in chunks(sorted(set(pks))):
+        _settle_chunk(chunk)
 
 
 def _settle_chunk(pks: Sequence[int]) -> None:

@@ -11,9 +11,9 @@ from django.db import transaction
 
 from annotation.enums import LeaseState, Shown
 from annotation.models import Lease, Project
+from annotation.policies import allowed_outcomes
 from annotation.selectors.tasks import as_canonical, as_shown
 from annotation.services import labels, leases
-from annotation.services.decisions import allowed_outcomes
 from annotation.services.leases import Served
 from annotation.simulation import SimulatedAnnotator, planted_truth
 from webapp.accounts.enums import Role

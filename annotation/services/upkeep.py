@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.utils import timezone
 
+from annotation.enums import HELD
 from annotation.models import Lease, Project
 from annotation.services.adjudication import release_expired
 from annotation.services.decisions import settle_ready
-from annotation.services.leases import HELD, sweep_expired
+from annotation.services.leases import sweep_expired
 from annotation.services.queue import ready_projects
 
 

@@ -11,12 +11,13 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext_lazy as _
 
-from annotation.enums import Axis, MemberState, ProblemKind, SkipReason, Tag
+from annotation.enums import Axis, MemberState, ProblemKind, SkipReason
 from annotation.models import Lease, Member
 from annotation.selectors import tasks
 from annotation.selectors.history import private_signals
 from annotation.selectors.work import Seat
 from annotation.services import labels
+from annotation.views.words import tag_label
 from webapp.accounts import keys
 from webapp.core.http import whole_number
 
@@ -111,10 +112,6 @@ def axes_of(member: Member) -> list[dict[str, Any]]:
         }
         for axis in ordered
     ]
-
-
-def tag_label(tag: str) -> Any:
-    return Tag(tag).label if tag in Tag.values else tag
 
 
 def urls_of(project: int, *, prefetch: bool) -> dict[str, str]:

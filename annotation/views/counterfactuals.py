@@ -14,6 +14,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from annotation.forms.counterfactuals import JobForm, ReviewForm
+from annotation.forms.errors import point_at
 from annotation.models import CounterfactualJob, Project
 from annotation.selectors.counterfactuals import (
     JobView,
@@ -23,7 +25,6 @@ from annotation.selectors.counterfactuals import (
     view_pair,
 )
 from annotation.services import counterfactuals as services
-from annotation.views.counterfactual_forms import JobForm, ReviewForm
 from webapp.accounts.access import admin_only
 from webapp.core.errors import InvalidInput
 
@@ -47,8 +48,7 @@ def counterfactuals(request: HttpRequest, pk: int) -> HttpResponse:
                 key=str(form.cleaned_data["key"]),
             )
         except InvalidInput as error:
-            field = "key_name" if error.field == "key" else error.field
-            form.add_error(field if field in form.fields else None, str(error))
+            point_at(form, error, key="key_name")
         else:
             return redirect("annotation:counterfactual", pk=pk, job=job.pk)
     page = Paginator(jobs_of(project), PER_PAGE).get_page(request.GET.get("page"))

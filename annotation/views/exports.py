@@ -13,6 +13,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from annotation.forms.errors import point_at
+from annotation.forms.exports import ExportForm
 from annotation.models import ExportRun, Project
 from annotation.selectors.export_runs import (
     RunView,
@@ -23,7 +25,6 @@ from annotation.selectors.export_runs import (
 )
 from annotation.selectors.export_words import FORMATS, PHASES
 from annotation.services import exports as services
-from annotation.views.export_forms import ExportForm
 from webapp.accounts.access import admin_only
 from webapp.core.errors import InvalidInput
 
@@ -57,7 +58,7 @@ def exports(request: HttpRequest, pk: int) -> HttpResponse:
                 )
                 return redirect("annotation:export", pk=pk, run=run.pk)
         except InvalidInput as error:
-            form.add_error(error.field if error.field in form.fields else None, str(error))
+            point_at(form, error)
     page = Paginator(runs_of(project), PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "project": project,

@@ -10,6 +10,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from annotation.forms.errors import point_at
 from annotation.models import Item, Project
 from annotation.selectors import gold as select
 from annotation.selectors.projects import active_gold
@@ -88,7 +89,7 @@ def make(request: HttpRequest, pk: int, item: str) -> HttpResponse:
                 reason=form.cleaned_data.get("reason", ""),
             )
         except PalateError as error:
-            form.add_error(error.field if error.field in form.fields else None, str(error))
+            point_at(form, error)
         else:
             messages.success(request, _("The item is gold with this answer."))
             return redirect("annotation:item", pk, row.pk)

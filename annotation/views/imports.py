@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from annotation.forms.errors import point_at
 from annotation.forms.imports import CheckForm, PairUploadForm
 from annotation.models import Project
 from annotation.selectors.imports import KIND, PairsView, error_lines, runs_of, view_run
@@ -39,7 +40,7 @@ def upload(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             run = _receive(request, project, form)
         except InvalidInput as error:
-            form.add_error(error.field if error.field in form.fields else "file", str(error))
+            point_at(form, error, else_at="file")
         else:
             return redirect("annotation:import_run", pk=pk, run=run.pk)
     page = Paginator(runs_of(project), PER_PAGE).get_page(request.GET.get("page"))
@@ -136,7 +137,7 @@ def check_again(request: HttpRequest, pk: int, run: int) -> HttpResponse:
         try:
             options = check_options(project, form.options())
         except InvalidInput as error:
-            form.add_error(error.field if error.field in form.fields else None, str(error))
+            point_at(form, error)
         else:
             services.recheck_import(
                 actor=request.user, run=row, format=form.cleaned_data["format"], options=options

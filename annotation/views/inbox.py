@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotation.enums import AppealState, Axis
+from annotation.forms.errors import point_at
 from annotation.forms.review import RESOLUTIONS, AppealForm
 from annotation.models import Appeal, Item, Project
 from annotation.selectors import review as select
@@ -121,7 +122,7 @@ def _answer(request: HttpRequest, row: Appeal, form: AppealForm) -> HttpResponse
             review_appeals.reject_appeal(actor=request.user, appeal=row, answer=answer)
             messages.success(request, _("Not upheld. The annotator reads your answer."))
     except InvalidInput as error:
-        form.add_error(error.field if error.field in form.fields else None, str(error))
+        point_at(form, error)
         return None
     except PalateError as error:
         messages.error(request, str(error))

@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotation.enums import Axis, ItemFlag, ItemKind, ItemState
+from annotation.forms.errors import point_at
 from annotation.forms.review import ContestantsForm, GoldForm
 from annotation.models import Appeal, GoldItem, Item, Project
 from annotation.selectors import items as select
@@ -216,7 +217,7 @@ def _add_shared(
             second=form.cleaned_data["second"],
         )
     except PalateError as error:
-        form.add_error(error.field or None, str(error))
+        point_at(form, error)
         return None
     text = _("Items added: %(n)s.") % {"n": added}
     if rest:

@@ -15,6 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotation.enums import MEMBER_MOVES, TRANSITIONS, MemberState, ProjectState
+from annotation.forms.errors import point_at
 from annotation.forms.projects import (
     CreateForm,
     GuidelineForm,
@@ -59,18 +60,12 @@ def create(request: HttpRequest) -> HttpResponse:
                 actor=request.user, name=name, guidelines=text, settings=settings
             )
         except InvalidInput as error:
-            point_at(form, error)
+            point_at(form, error, price_cents="price")
         else:
             messages.success(request, _("The project is a draft. Add items and people next."))
             return redirect("annotation:settings", made.pk)
     status = 422 if form.is_bound else 200
     return render(request, "annotation/create.html", {"form": form}, status=status)
-
-
-def point_at(form: Any, error: PalateError) -> None:
-    """Show a refusal of the service at its field, or above the form where it names none."""
-    field = {"price_cents": "price"}.get(error.field, error.field)
-    form.add_error(field if field in form.fields else None, str(error))
 
 
 @admin_only
@@ -88,7 +83,7 @@ def settings(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             projects.change_project(actor=request.user, project=project, settings=form.settings())
         except PalateError as error:
-            point_at(form, error)
+            point_at(form, error, price_cents="price")
         else:
             messages.success(request, _("The settings are saved."))
             return redirect("annotation:settings", pk)
@@ -190,7 +185,7 @@ def guidelines(request: HttpRequest, pk: int) -> HttpResponse:
             try:
                 projects.publish_guidelines(actor=request.user, project=project, text=text)
             except InvalidInput as error:
-                form.add_error("text", str(error))
+                point_at(form, error, guidelines="text")
             else:
                 messages.success(request, _("The guidelines are published."))
                 return redirect("annotation:guideline_versions", pk)

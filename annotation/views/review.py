@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from annotation import policies
-from annotation.enums import AdjudicationReason, AdjudicationState, Axis
+from annotation.enums import IN_HAND, AdjudicationReason, AdjudicationState, Axis
 from annotation.models import Adjudication, Item, Project
 from annotation.selectors import review as select
 from annotation.selectors.tasks import as_shown
@@ -33,7 +33,7 @@ from webapp.core.http import go_on, whole_number
 
 PAGE_SIZE = 50
 FINAL = ".final"  # behind the token in the second step, so that a kept draft of the first stays out
-adjudicators = roles(Role.ADMIN, Role.ANNOTATOR, Role.RATER)
+adjudicators = roles(Role.ADMIN, *policies.WORKERS)
 
 
 def access_review(user: Any, pk: int) -> Project:
@@ -110,7 +110,7 @@ def adjudicate(request: HttpRequest, pk: int) -> HttpResponse:
             return redirect("annotation:disputes", pk)
         token = mine.token
     row = _access(request, project, token)
-    if row.state not in select.IN_HAND:
+    if row.state not in IN_HAND:
         return _gone(request, pk, row)
     return _page(request, row)
 
@@ -206,7 +206,7 @@ def difference(request: HttpRequest, pk: int) -> HttpResponse:
     """The word difference of the item in hand, as a page of its own or for the script."""
     project = access_review(request.user, pk)
     row = _access(request, project, request.GET.get("token", ""))
-    if row.state not in select.IN_HAND:
+    if row.state not in IN_HAND:
         return _gone(request, pk, row)
     context = {"project": project, "pair": select.blind_item_difference(row), "row": row}
     return render(request, "annotation/adjudicate_difference.html", context)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
@@ -13,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+from annotation.forms.errors import point_at
 from annotation.forms.webhooks import PasswordForm, WebhookForm
 from annotation.models import Project, Webhook
 from annotation.selectors import webhooks as select
@@ -34,7 +33,7 @@ def webhook_list(request: HttpRequest, pk: int) -> HttpResponse:
         try:
             hook = webhooks.create_webhook(actor=request.user, project=project, **form.cleaned_data)
         except PalateError as error:
-            _point_at(form, error)
+            point_at(form, error)
         else:
             # Not a redirect: a secret has no place in a session or an address.
             return _hook_page(request, hook, secret=webhooks.secret_of(hook), new=True)
@@ -45,10 +44,6 @@ def webhook_list(request: HttpRequest, pk: int) -> HttpResponse:
         "rows": select.webhooks_of(project),
     }
     return render(request, "annotation/webhooks.html", context, status=422 if form.errors else 200)
-
-
-def _point_at(form: Any, error: PalateError) -> None:
-    form.add_error(error.field if error.field in form.fields else None, str(error))
 
 
 @admin_only
@@ -64,7 +59,7 @@ def webhook(request: HttpRequest, pk: int, hook: str) -> HttpResponse:
         try:
             webhooks.change_webhook(actor=request.user, hook=row, **form.cleaned_data)
         except PalateError as error:
-            _point_at(form, error)
+            point_at(form, error)
         else:
             messages.success(request, _("The webhook is saved."))
             return redirect("annotation:webhook", pk, hook)
@@ -141,7 +136,7 @@ def webhook_secret(request: HttpRequest, pk: int, hook: str) -> HttpResponse:
             rotate=request.POST.get("do") == "rotate",
         )
     except InvalidInput as error:
-        _point_at(form, error)
+        point_at(form, error)
         return _hook_page(request, row, password_form=form)
     return _hook_page(request, row, secret=secret)
 

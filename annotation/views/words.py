@@ -20,8 +20,12 @@ def say(verdict: str, first_left: bool = True) -> Any:
     return Shown(shown).label if shown in Shown.values else "–"
 
 
+def tag_label(tag: str) -> Any:
+    return Tag(tag).label if tag in Tag.values else tag
+
+
 def tag_words(tags: Sequence[str]) -> list[Any]:
-    return [Tag(tag).label if tag in Tag.values else tag for tag in tags]
+    return [tag_label(tag) for tag in tags]
 
 
 @dataclass(frozen=True)

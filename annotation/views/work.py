@@ -16,8 +16,8 @@ from annotation.selectors import tasks
 from annotation.selectors.work import Seat, newest_guideline, seat_of, seats_of
 from annotation.services.labels import UNDO_DEPTH
 from annotation.services.reading import confirm_guidelines
-from annotation.views.ballot import tag_label
 from annotation.views.labelling import workers
+from annotation.views.words import tag_words
 from webapp.core.errors import PalateError
 from webapp.core.http import safe_next, whole_number
 from webapp.core.markdown import render as rendered
@@ -102,7 +102,7 @@ def submission_page(
     context = {
         "project": project,
         "row": row,
-        "tags": [tag_label(tag) for tag in row.tags],
+        "tags": tag_words(row.tags),
         "pair": tasks.blind_pair(lease),
         "text": text,
         "error": error,

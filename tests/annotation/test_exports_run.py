@@ -14,7 +14,6 @@ from django.db import connection
 from django.utils import timezone
 
 from annotation.enums import DecisionSource, JobState
-from annotation.exports.splits import leaks
 from annotation.models import Decision, ExportRun, Item, Lease, SoftLabel
 from annotation.services import export_files, export_proof, exports
 from annotation.services.export_plan import make_plan
@@ -451,10 +450,6 @@ def test_shares_that_cannot_be_met_are_said() -> None:
     assert run.report["components"] == 2
     assert run.report["missed"] == ["train", "test"]
     assert run.report["by_split"] == {"train": 3, "test": 3}
-
-
-def test_leaks_are_found() -> None:
-    assert leaks([("train", 1, 5), ("test", 2, 6), ("train", 2, 0), ("test", 3, 5)]) == {2, -5}
 
 
 # The run

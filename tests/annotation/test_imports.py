@@ -696,3 +696,8 @@ def test_known_answers_of_pairs_that_look_wrong_wait_until_they_are_released(
     assert item.state == ItemState.GOLD
     member = Member.objects.get(external_name="w")
     assert (member.gold_right, member.gold_seen) == (0, 1)
+
+
+def test_the_command_knows_no_project_by_a_number_that_no_database_keeps(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="There is no project"):
+        command("9" * 40, tmp_path / "file")

@@ -9,7 +9,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from annotation.enums import ItemState, LeaseState
+from annotation.enums import HELD, ItemState, LeaseState
 from annotation.models import Item, Lease
 from annotation.services import leases, projects
 from annotation.services.catalog_pairs import add_catalog_pair
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 def expire_all() -> None:
     past = timezone.now() - timedelta(seconds=1)
-    Lease.objects.filter(state__in=leases.HELD).update(expires_at=past)
+    Lease.objects.filter(state__in=HELD).update(expires_at=past)
 
 
 def test_every_item_goes_to_one_annotator_where_one_label_is_wanted() -> None:

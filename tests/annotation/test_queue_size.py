@@ -7,9 +7,9 @@ from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from annotation.enums import ItemState
+from annotation.enums import HELD, ItemState
 from annotation.models import Item, Lease
-from annotation.services import claims, leases
+from annotation.services import claims
 from tests.annotation.factories import Desk, add_pairs, label_all, label_once, make_desk
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +76,7 @@ def test_plain_items_come_before_raised_ones_that_lie_far_back(
 
 def test_what_somebody_holds_is_found_by_its_state_not_among_all_she_ever_had() -> None:
     desk = make_desk(people=1, n_items=1)
-    held = Lease.objects.filter(member=desk.member(desk.people[0]), state__in=leases.HELD)
+    held = Lease.objects.filter(member=desk.member(desk.people[0]), state__in=HELD)
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")

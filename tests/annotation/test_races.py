@@ -15,7 +15,7 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from annotation.enums import ItemState, LeaseState, MemberState
+from annotation.enums import HELD, ItemState, LeaseState, MemberState
 from annotation.models import Item, Label, Lease
 from annotation.services import gold, item_locks, items, labels, leases, projects, upkeep
 from tests.annotation.books import mistakes
@@ -261,7 +261,7 @@ def test_many_leases_expire_while_everybody_asks_for_more() -> None:
             if lease is None:
                 continue
             if stream.random() < 0.5:
-                let_expire(*Lease.objects.filter(member=lease.member, state__in=leases.HELD))
+                let_expire(*Lease.objects.filter(member=lease.member, state__in=HELD))
             elif stream.random() < 0.5:
                 submit(user, lease, stream.choice(["first", "second"]))
                 if stream.random() < 0.5:
@@ -274,7 +274,7 @@ def test_many_leases_expire_while_everybody_asks_for_more() -> None:
     results = at_once([partial(restless, user) for user in desk.people] + [sweep] * 2)
     assert results == [None] * 12
     assert mistakes(desk.project) == []
-    let_expire(*Lease.objects.filter(state__in=leases.HELD))
+    let_expire(*Lease.objects.filter(state__in=HELD))
     upkeep.sweep_leases()
     everybody(desk)
     assert set(annotators_per_item(desk)) == {2}
@@ -408,7 +408,7 @@ def test_members_are_paused_while_they_work() -> None:
     assert [isinstance(result, Refused) for result in results[:2]] == [True, True]
     for user in desk.people[2:]:
         work(desk, user)
-    held = Lease.objects.filter(state__in=leases.HELD)
+    held = Lease.objects.filter(state__in=HELD)
     let_expire(*held)
     for user in desk.people[2:]:
         work(desk, user)

@@ -12,10 +12,10 @@ from tqdm import tqdm
 
 from annotation.enums import JobState
 from annotation.exports import options as known
-from annotation.models import ExportRun, Project
+from annotation.management.named import project_named, user_named
+from annotation.models import ExportRun
 from annotation.selectors.export_runs import RunView, view_run
 from annotation.services import exports
-from webapp.accounts.models import User
 from webapp.core.errors import PalateError
 
 
@@ -43,12 +43,12 @@ class Command(BaseCommand):
             parser.add_argument(f"--{name}", action=BooleanOptionalAction)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        project = self._project(options["project"])
+        project = project_named(options["project"])
         names = known.Options().as_json()
         asked = {name: options[name] for name in names if options.get(name) is not None}
         try:
             run = exports.start_export(
-                actor=self._user(options["user"]),
+                actor=user_named(options["user"]),
                 project=project,
                 options=asked,
                 key="",
@@ -64,22 +64,6 @@ class Command(BaseCommand):
         target = options["out"] or Path(Path(done.path).name)
         shutil.copyfile(done.path, target)
         self.stdout.write(f"{target}: {done.size} bytes, SHA-256 {done.sha256}")
-
-    def _project(self, name: str) -> Project:
-        found = Project.objects.filter(name=name).first()
-        if found is None and name.isascii() and name.isdigit() and len(name) < 18:
-            found = Project.objects.filter(pk=int(name)).first()
-        if found is None:
-            raise CommandError(f"There is no project “{name}”.")
-        return found
-
-    def _user(self, name: str | None) -> User | None:
-        if not name:
-            return None
-        user = User.objects.filter(username=name).first()
-        if user is None:
-            raise CommandError(f"There is no user “{name}”.")
-        return user
 
     def _work(self, run: ExportRun) -> ExportRun:
         with tqdm(unit="row", disable=None, desc="exporting") as bar:

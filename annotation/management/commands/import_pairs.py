@@ -14,6 +14,7 @@ from tqdm import tqdm
 from annotation.enums import ItemFlag
 from annotation.formats import FORMATS
 from annotation.formats.columns import FROM_COLUMNS
+from annotation.management.named import project_named, user_named
 from annotation.models import Project
 from annotation.services.imports import KIND, check_options
 from webapp.accounts.models import User
@@ -52,7 +53,7 @@ class Command(BaseCommand):
         parser.add_argument("--strict", action="store_true", help="exit 1 if a row was refused")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        project, user = _project(options["project"]), _user(options["user"])
+        project, user = project_named(options["project"]), user_named(options["user"])
         for _attempt in range(3):
             run = self._open(project, user, options)
             finished = self._work(run)
@@ -137,25 +138,6 @@ def _besides(report: dict[str, Any]) -> list[str]:
         for flag, n in sorted(report.get("flags", {}).items()):
             lines.append(f"{n} held back: {ItemFlag(flag).label}")
     return lines
-
-
-def _project(name: str) -> Project:
-    rows = Project.objects.filter(name=name)
-    if not rows and name.isdecimal():
-        rows = Project.objects.filter(pk=int(name))
-    project = rows.first()
-    if project is None:
-        raise CommandError(f"There is no project “{name}”.")
-    return project
-
-
-def _user(name: str | None) -> User | None:
-    if not name:
-        return None
-    user = User.objects.filter(username=name).first()
-    if user is None:
-        raise CommandError(f"There is no user “{name}”.")
-    return user
 
 
 def _mapping(given: list[str]) -> dict[str, str]:

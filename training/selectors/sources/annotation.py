@@ -11,8 +11,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from annotation.enums import DecisionSource, ItemKind, ItemState, LeaseState, ReviewState, Verdict
 from annotation.models import GoldItem, Item, ItemText, Lease
+from annotation.policies import allowed_outcomes
 from annotation.posterior import Voter, item_posterior
-from annotation.services.decisions import allowed_outcomes
 from training.enums import Kind, Source
 from training.rows import said
 from training.selectors.sources.common import Candidate, Chooser, Fact, about, in_chunks, turns

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import shlex
 import sys
@@ -69,7 +70,7 @@ def done(step: str, key: str) -> None:
 
 def prepare() -> None:
     """Catalogues, static files, tables, demo data; nothing where the sources did not change."""
-    key = fingerprint(prepared_from())
+    key = prepared_key()
     if is_embedded() and not once("prepared", key):
         return
     compile_messages()
@@ -81,8 +82,18 @@ def prepare() -> None:
     call_command("migrate", interactive=False, verbosity=0)
     call_command("load_demo")
     call_command("load_annotation_demo")
-    call_command("load_training_demo", verbosity=0)
-    done("prepared", fingerprint(prepared_from()))
+    if trains():
+        call_command("load_training_demo", verbosity=0)
+    done("prepared", prepared_key())
+
+
+def trains() -> bool:
+    """Whether runs can train here: only then are the datasets of the workshop of use."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def prepared_key() -> str:
+    return fingerprint(prepared_from()) + (" training" if trains() else "")
 
 
 def prepared_from() -> list[Path]:

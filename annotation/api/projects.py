@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
@@ -96,10 +97,11 @@ class ProjectView(ManagerView):
         sent.is_valid(raise_exception=True)
         settings, project = dict(sent.validated_data), project_of(pk)
         text = settings.pop("guidelines", None)
-        if settings:
-            projects.change_project(actor=request.user, project=project, settings=settings)
-        if text is not None:
-            projects.publish_guidelines(actor=request.user, project=project, text=text)
+        with transaction.atomic():
+            if settings:
+                projects.change_project(actor=request.user, project=project, settings=settings)
+            if text is not None:
+                projects.publish_guidelines(actor=request.user, project=project, text=text)
         return Response(_detail(project_of(pk)))
 
 

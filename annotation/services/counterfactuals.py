@@ -111,8 +111,12 @@ def start_job(
             )
             if send:
                 enqueue("run_counterfactuals", job.pk)
-    except IntegrityError:
-        return CounterfactualJob.objects.get(key=key, project=project)
+    except IntegrityError as error:
+        known = CounterfactualJob.objects.filter(key=key, project=project).first()
+        if known is None:
+            message = _("This key was used for another project.")
+            raise InvalidInput(message, field="key", code="taken") from error
+        return known
     return job
 
 

@@ -98,8 +98,12 @@ def start_export(
             audit.record(actor=actor, action="start_export", obj=run, **asked.as_json())
             if send:
                 enqueue("run_export", run.pk)
-    except IntegrityError:
-        return ExportRun.objects.get(key=key, project=project)
+    except IntegrityError as error:
+        known = ExportRun.objects.filter(key=key, project=project).first()
+        if known is None:
+            message = _("This key was used for another project.")
+            raise InvalidInput(message, field="key", code="taken") from error
+        return known
     return run
 
 

@@ -467,6 +467,16 @@ def test_the_same_key_is_one_run() -> None:
     assert Event.objects.filter(action="start_export").count() == 1
 
 
+def test_a_key_of_another_project_is_refused() -> None:
+    first = make_desk(people=1, n_items=1, name="First")
+    other = make_desk(people=0, n_items=1, name="Other")
+    asked: dict[str, Any] = {"actor": first.manager, "options": {}, "key": "k", "send": False}
+    exports.start_export(project=first.project, **asked)
+    with pytest.raises(InvalidInput) as refused:
+        exports.start_export(project=other.project, **asked)
+    assert refused.value.field == "key"
+
+
 def test_only_managers_export() -> None:
     desk = make_desk(people=1, n_items=1)
     with pytest.raises(Forbidden):

@@ -4,8 +4,8 @@
     make test TESTS="tests/arena -x"  pytest alone, with these arguments, on the embedded defaults
 
 The suite runs once on SQLite and the filesystem broker. Tests marked `postgres` run again where
-PostgreSQL and Redis are reachable, beside the checks of the code; tests marked `browser` where a
-Chromium is found:
+PostgreSQL and Redis are reachable, beside it, as the checks of the code do; tests marked `browser`
+where a Chromium is found:
 
     TEST_DATABASE_URL   default postgres://postgres@127.0.0.1:5432/test (makes its own database)
     TEST_REDIS_URL      default redis://127.0.0.1:6379/15 (emptied by the tests!)
@@ -86,11 +86,17 @@ class Report:
         print("=" * 78 + "\n" + ("Something failed." if self.failed else "All passed."), flush=True)
 
 
-def side_by_side(report: Report, *parts: Callable[[Report], None]) -> None:
-    """Run parts that take one core each at the same time; the table keeps their order."""
-    reports = [Report(quiet=True) for _part in parts]
-    with ThreadPoolExecutor(len(parts)) as pool:
-        list(pool.map(lambda part, own: part(own), parts, reports))
+Part = Callable[[Report], None]
+
+
+def side_by_side(report: Report, shown: Part, *beside: Part) -> None:
+    """Run one part in sight and others beside it, so that no core waits for another."""
+    reports = [Report(quiet=True) for _part in beside]
+    with ThreadPoolExecutor(len(beside)) as pool:
+        waiting = [pool.submit(part, own) for part, own in zip(beside, reports, strict=True)]
+        shown(report)
+        for part in waiting:
+            part.result()
     for own in reports:
         report.rows += own.rows
         report.failed |= own.failed
@@ -126,11 +132,8 @@ def check_code(report: Report) -> None:
 
 
 def run_suite(report: Report) -> None:
-    """The whole suite on SQLite and the filesystem broker, whatever the shell has set."""
-    embedded = {"DATABASE_URL": "", "REDIS_URL": "", "PALATE_HOME": ""}
-    for name in embedded:
-        os.environ.pop(name, None)
-    report.run("suite on the embedded defaults", [tool("pytest"), *TWO, "-q"])
+    """The whole suite on SQLite and the filesystem broker; the slowest tests are named."""
+    report.run("suite on the embedded defaults", [tool("pytest"), *TWO, "-q", "--durations=15"])
 
 
 def run_on_servers(report: Report) -> None:
@@ -195,10 +198,11 @@ def find_chromium() -> str:
 def main(arguments: Sequence[str]) -> int:
     if arguments:
         return subprocess.run([tool("pytest"), *arguments], cwd=ROOT).returncode
+    for name in ("DATABASE_URL", "REDIS_URL", "PALATE_HOME"):
+        os.environ.pop(name, None)  # whatever the shell has set: the suite makes its own
     report = Report()
     compile_messages(report)
-    side_by_side(report, check_code, run_on_servers)
-    run_suite(report)
+    side_by_side(report, run_suite, check_code, run_on_servers)
     run_in_browser(report)
     report.show()
     return int(report.failed)

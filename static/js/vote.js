@@ -158,7 +158,7 @@
     const box = $(selector);
     if (!box) return;
     box.open = true;
-    const first = $("input, textarea", box);
+    const first = $("input:not([type=hidden]), textarea", box);
     if (first) first.focus();
   }
 

@@ -370,7 +370,7 @@ def test_items_are_added_once_and_bad_rows_are_named_one_by_one(desk: Desk) -> N
     assert [status for status, _field in found] == [
         "added", "refused", "added", "refused", "refused", "known", "refused", "added",
     ]  # fmt: skip
-    assert said["rows"][2]["flags"] == ["empty_side"]
+    assert said["rows"][2]["flags"] == ["empty_side", "no_persona"]
     assert said["rows"][0]["item"] == said["rows"][5]["item"]
     assert all(row["message"] and row["code"] for row in said["rows"] if row["code"])
     assert (said["added"], said["known"], said["refused"]) == (3, 1, 4)

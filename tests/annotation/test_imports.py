@@ -217,11 +217,23 @@ def test_times_and_all_else_of_a_label_are_kept(tmp_path: Path, project: Project
 def test_labels_that_leave_an_axis_out_do_not_take_a_place(tmp_path: Path) -> None:
     project = make_project(axes=["quality", "personalization"])
     both = {"quality": "first", "personalization": "tie"}
-    rows = [row(1, labels=[label("a")]), row(2, labels=[{"annotator": "a", "verdicts": both}])]
+    who = {"pseudonym": "p-1", "summary": "Likes it short."}
+    labelled = [label("a")], [{"annotator": "a", "verdicts": both}]
+    rows = [row(n, persona=who, labels=labels) for n, labels in enumerate(labelled, 1)]
     run = import_pairs(project, write(tmp_path / "rows.jsonl", rows))
     assert run.report["labels_beside"] == 1
     found = [(item.state, item.done) for item in project.items.order_by("pk")]
     assert found == [(ItemState.OPEN, 0), (ItemState.DONE, 1)]
+
+
+def test_a_pair_without_a_persona_waits_where_somebody_would_be_asked_whom_it_suits(
+    tmp_path: Path,
+) -> None:
+    both = make_project(axes=["quality", "personalization"])
+    run = import_pairs(both, write(tmp_path / "rows.jsonl", [row(1)]))
+    assert run.added == 1
+    assert both.items.get().flags == ["no_persona"]
+    assert both.items.get().state == ItemState.HELD
 
 
 def test_decisions_of_our_own_files_stand(tmp_path: Path, project: Project) -> None:

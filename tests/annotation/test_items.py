@@ -186,7 +186,7 @@ def test_a_text_is_looked_for_in_bounded_steps(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_held_items_are_given_out_or_dropped_in_bulk(admin: Client) -> None:
-    desk = make_desk(n_items=1)
+    desk = make_desk(n_items=1, settings={"axes": ["quality"]})
     drafts = [draft(desk, "", f"x {n}", n) for n in range(3)]
     drafts.append(draft(desk, SAME + ".", SAME + "!", 9))
     items.add_items(project=desk.project, drafts=drafts)

@@ -94,7 +94,7 @@ def test_a_reserved_item_is_not_met_until_it_is_shown() -> None:
 
 
 def test_seeing_an_item_exposes_to_every_answer_with_these_texts() -> None:
-    desk = make_desk(n_items=0)
+    desk = make_desk(n_items=0, settings={"axes": ["quality"]})
     aurora, brook = make_contestant("aurora"), make_contestant("brook")
     first = make_answer("Short: run it.", contestant=aurora)
     second = make_answer("Step by step: first, open it.", contestant=brook)

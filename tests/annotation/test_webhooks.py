@@ -113,7 +113,12 @@ def test_what_happens_is_told_with_ids_counts_and_pseudonyms_only(receiver: Rece
         actor=desk.manager,
         project=desk.project,
         rows=[
-            {"prompt": "Why?", "first": {"text": "Because.", "producer": "Marsh"}, "second": "X"}
+            {
+                "prompt": "Why?",
+                "persona": {"pseudonym": "p-9", "summary": "Asks twice."},
+                "first": {"text": "Because.", "producer": "Marsh"},
+                "second": "X",
+            }
         ],
     )
     gold = desk.items()[0]

@@ -10,5 +10,5 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.training import fake_trainer
 
 if __name__ == "__main__":
-    fake_trainer.options = lambda _note: {"steps": "600", "pause": "0.2"}
+    fake_trainer.options = lambda note: {"steps": "600", "pause": "0.2"}
     sys.exit(fake_trainer.main(Path(sys.argv[2])))

@@ -116,6 +116,19 @@ def test_the_reasons_to_skip_come_into_view(world: World, new_context: ContextMa
     )
 
 
+def test_skip_by_keyboard_alone(world: World, new_context: ContextMaker) -> None:
+    page = at_vote(new_context())
+    here = token(page)
+    page.keyboard.press("ArrowLeft")  # a verdict that must not be sent by what follows
+    page.keyboard.press("s")
+    assert page.evaluate("document.activeElement.closest('[data-skip-form]') !== null")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    wait_for_next(page, here)
+    assert page.inner_text("[data-status]") == "Skipped."
+    assert not Vote.objects.exists()
+
+
 def test_skip_says_that_it_was_done(world: World, new_context: ContextMaker) -> None:
     page = at_vote(new_context())
     here = token(page)

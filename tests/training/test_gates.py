@@ -23,6 +23,7 @@ from training.enums import Role
 from training.gate_policies import rewarded_by
 from training.models import (
     AuditMark,
+    BaselineEvaluation,
     EdgeCase,
     GateRun,
     GateSpec,
@@ -33,6 +34,7 @@ from training.models import (
 from training.selectors.audits import sample
 from training.services.audits import mark
 from training.services.edges import add_case, retire_case, rows_of
+from training.services.evaluations import note_evaluation
 from training.services.gates import create_gate, measure_again, start_gate
 from training.services.promotions import answer_override, ask_override, promote, promote_baseline
 from training.services.verdicts import decide_gate, decide_ready
@@ -106,9 +108,42 @@ def test_the_same_gate_with_another_content_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as refused:
         create_gate(
             actor=admin(), name="Gate", dataset=spec.dataset, baseline=spec.baseline,
-            scorers={"quality": ["rules"], "personalization": ["rules"]},
+            scorers={"quality": ["rules"], "personalization": ["rules"]}, rules=RULES,
         )  # fmt: skip
     assert refused.value.code == "taken"
+
+
+def test_a_judge_must_have_passed_and_there_must_be_enough_prompts(tmp_path: Path) -> None:
+    dataset = instructions(tmp_path, 96, name="Gate items")
+    values: dict[str, Any] = {
+        "actor": admin(),
+        "dataset": dataset,
+        "baseline": made("base"),
+        "rules": RULES,
+    }
+    asked = {"quality": ["quality"], "personalization": ["rules"]}
+    weak = reward_model("weak", "quality")
+    TrainingRun.objects.filter(pk=weak.pk).update(manifest={"facts": {"gate": {"passed": False}}})
+    weak.refresh_from_db()
+    with pytest.raises(InvalidInput) as refused:
+        create_gate(name="Weak", scorers=asked, quality=weak, **values)
+    assert refused.value.code == "judge_failed"
+    rules_alone = {"quality": ["rules"], "personalization": ["rules"]}
+    assert create_gate(name="Rules", scorers=rules_alone, quality=weak, **values).quality is None
+    with pytest.raises(InvalidInput) as few:
+        create_gate(name="Few", scorers=rules_alone, **{**values, "rules": {}})
+    assert few.value.field == "minimum"
+
+
+def test_a_gate_s_evaluation_says_nothing_about_the_base_as_such(tmp_path: Path) -> None:
+    spec = gate(tmp_path)
+    run = start_gate(actor=admin(), spec=spec, candidate=policy("new", spec.baseline, {}))
+    evaluation = run.baseline_evaluation
+    assert evaluation is not None
+    plant(evaluation, spec, plain)
+    evaluation.refresh_from_db()
+    note_evaluation(evaluation)
+    assert not BaselineEvaluation.objects.exists()
 
 
 @pytest.mark.parametrize(

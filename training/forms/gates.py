@@ -46,6 +46,7 @@ class GateForm(forms.Form):
     )
     quality = forms.MultipleChoiceField(
         label=_("Who judges quality"),
+        help_text=_("Rules score only questions that carry some; everything else stays unscored."),
         choices=_scorers("quality"),
         widget=forms.CheckboxSelectMultiple,
         initial=["quality/auditors"],

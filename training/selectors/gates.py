@@ -11,7 +11,7 @@ from django.db.models import Count, Q
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from training.enums import DatasetState, EdgeSource, GateState, RunKind, RunState, Split
+from training.enums import DatasetState, EdgeSource, GateState, Kind, RunKind, RunState, Split
 from training.gating.rules import AXES
 from training.models import (
     Dataset,
@@ -40,8 +40,12 @@ class Offered:
 
 def offered() -> Offered:
     """Datasets with a gate split, models, and reward models by their axis."""
-    frozen = Dataset.objects.filter(state=DatasetState.FROZEN)[:MOST]
-    datasets = [(d.pk, d.name) for d in frozen if Split.GATE in d.split_sha256]
+    frozen = Dataset.objects.filter(state=DatasetState.FROZEN)
+    datasets: Choices = [("", _("choose"))]
+    for d in frozen.exclude(kind=Kind.COUNTEREXAMPLES):
+        if Split.GATE in d.split_sha256:
+            rows = d.counts.get("groups", {}).get("split", {}).get(Split.GATE, 0)
+            datasets.append((d.pk, _("%(name)s (%(rows)s rows)") % {"name": d.name, "rows": rows}))
     done = TrainingRun.objects.filter(state=RunState.SUCCEEDED)
     models = done.filter(kind__in=(RunKind.SFT, RunKind.GRPO)).order_by("-kind", "-pk")[:MOST]
     judges: dict[str, Choices] = {axis: [] for axis in AXES}
@@ -51,7 +55,8 @@ def offered() -> Offered:
             passed = gate_of(run).get("passed")
             name = run.name if passed else _("%(name)s (failed its gate)") % {"name": run.name}
             judges[branch].append((run.pk, name))
-    return Offered(datasets, [(run.pk, run.name) for run in models], judges)
+    choose: Choices = [("", _("choose"))]
+    return Offered(datasets, choose + [(run.pk, run.name) for run in models], judges)
 
 
 def candidates(spec: GateSpec) -> Choices:

@@ -13,6 +13,8 @@ from training.selectors.sources import Chooser, Fact, facts
 from training.splits import Cell, Clash, broken_groups, why_left
 from webapp.catalog.strata import stratum_label
 
+MISSED = 10  # points between the share that was asked for and what came of it
+
 
 @dataclass
 class Preview:
@@ -28,6 +30,7 @@ class Preview:
     clashes: list[Clash] = field(default_factory=list)
     cut: int = 0
     empty: list[str] = field(default_factory=list)
+    missed: list[tuple[str, int, int]] = field(default_factory=list)  # split, asked %, given %
 
 
 def preview(kind: str, spec: Filter) -> Preview:
@@ -93,6 +96,10 @@ def _lay_out(found: Preview, spec: Filter, counts: Counter[tuple[str, str]]) -> 
         name for split, name in zip(splits, found.splits, strict=True)
         if split in spec.shares and not _has(counts, split)
     ]  # fmt: skip
+    for split, name, n in zip(splits, found.splits, found.totals, strict=True):
+        asked, given = spec.shares.get(split, 0), round(100 * n / max(1, found.rows))
+        if n and abs(asked - given) > MISSED:
+            found.missed.append((name, asked, given))
     for stratum in sorted({stratum for stratum, _split in counts}):
         row = [counts[stratum, split] for split in splits]
         found.strata.append((stratum_label(stratum), row, sum(row)))

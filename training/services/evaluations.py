@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from django.db.models import Q
+
 from training.enums import Role, RunKind, RunState, Split
-from training.models import TrainingRun
+from training.models import GateRun, TrainingRun
 from training.selectors.inputs import base_of
 from training.services.baselines import record_baseline
+
+
+def of_a_gate(run: TrainingRun) -> bool:
+    """Whether a gate asked for it: its judges say nothing about the base as such."""
+    asked = Q(candidate_evaluation=run) | Q(baseline_evaluation=run)
+    return GateRun.objects.filter(asked).exists()
 
 
 def note_evaluation(run: TrainingRun) -> None:
@@ -13,7 +21,7 @@ def note_evaluation(run: TrainingRun) -> None:
 
     A policy that was trained by reward is no base: its evaluation stays in its manifest.
     """
-    if run.kind != RunKind.EVALUATE or run.state != RunState.SUCCEEDED:
+    if run.kind != RunKind.EVALUATE or run.state != RunState.SUCCEEDED or of_a_gate(run):
         return
     inputs = {row.role: row for row in run.inputs.select_related("dataset", "source")}
     rows, base = inputs[Role.GATE], inputs.get(Role.BASE)

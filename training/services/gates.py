@@ -18,6 +18,7 @@ from training.models import Dataset, EdgeCase, GateRun, GateSpec, TrainingRun
 from training.selectors.inputs import digest_of_run
 from training.services.runs import launch, next_name
 from webapp.catalog.services.checks import check_text
+from webapp.catalog.texts import canonical_json
 from webapp.core import audit
 from webapp.core.errors import InvalidInput
 
@@ -47,12 +48,15 @@ def create_gate(
     name = check_text(name.strip(), "name", limit=120)
     policies.check_has_gate(dataset)
     gate_policies.check_model(baseline, "baseline")
-    sources = {"quality": quality, "personalization": personalization}
+    sources = judges(scorers, {"quality": quality, "personalization": personalization})
     gate_policies.check_scorers(scorers, sources)
     for axis, run in sources.items():
         if run is not None:
+            gate_policies.check_judge(run, f"{axis}_run")
             gate_policies.check_unseen(run, dataset, split, f"{axis}_run")
-    digest, count = items_of(dataset, split)
+    checked = parsed_rules(rules or {})
+    digest, count, prompts = items_of(dataset, split)
+    gate_policies.check_enough(prompts, checked.minimum)
     values: dict[str, Any] = {
         "dataset": dataset,
         "split": split,
@@ -61,7 +65,7 @@ def create_gate(
         "baseline": baseline,
         **sources,
         "scorers": {axis: list(names) for axis, names in scorers.items()},
-        "rules": parsed_rules(rules or {}).as_json(),
+        "rules": checked.as_json(),
         "sampling": {**SAMPLING, "preset": preset, **(sampling or {})},
         "edge_draw": edge_draw,
         "audit": to_audit,
@@ -107,19 +111,28 @@ def parsed_rules(values: Mapping[str, Any]) -> Any:
         raise InvalidInput(message, field=error.field, code=error.code) from error
 
 
-def items_of(dataset: Dataset, split: str) -> tuple[str, int]:
-    """The hash of the items of a gate, and their number."""
-    digest, count = hashlib.sha256(), 0
-    for identity in sorted(row["id"] for row in snapshots.prompts(dataset, split)):
+def judges(
+    scorers: Mapping[str, Any], runs: Mapping[str, TrainingRun | None]
+) -> dict[str, TrainingRun | None]:
+    """The reward models of which members or auditors judge; others have nothing to say."""
+    asked = {axis: any(name.startswith(axis) for name in scorers.get(axis) or ()) for axis in runs}
+    return {axis: run if asked[axis] else None for axis, run in runs.items()}
+
+
+def items_of(dataset: Dataset, split: str) -> tuple[str, int, int]:
+    """The hash of the items of a gate, their number, and the number of prompts among them."""
+    rows = list(snapshots.prompts(dataset, split))
+    digest = hashlib.sha256()
+    for identity in sorted(row["id"] for row in rows):
         digest.update(identity.encode() + b"\n")
-        count += 1
-    if not count:
+    if not rows:
         raise InvalidInput(
             _("“%(name)s” asks nothing in this split.") % {"name": dataset.name},
             field="dataset",
             code="no_items",
         )
-    return digest.hexdigest(), count
+    asked = {canonical_json(row["prompt"]) for row in rows}
+    return digest.hexdigest(), len(rows), len(asked)
 
 
 def start_gate(

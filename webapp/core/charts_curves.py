@@ -297,7 +297,7 @@ def _nothing(title: str, height: int) -> SafeString:
 def share_bars(rows: Sequence[tuple[str, Value, bool]], *, limit: float, title: str) -> SafeString:
     """Shares from 0 to 1 as bars: name, value (None: not measured), whether that is enough."""
     row, left, width = 28, 130, 360
-    across = Scale(0, 1, left, width - 52)
+    across = Scale(0, 1, left, width - 76)
     parts = []
     for n, (name, value, passed) in enumerate(rows):
         y = 10 + row * n
@@ -307,7 +307,7 @@ def share_bars(rows: Sequence[tuple[str, Value, bool]], *, limit: float, title: 
             size = f'width="{round(max(across(value) - left, 1), 1)}" height="18"'
             parts.append(f'<rect class="c-{tone}" x="{left}" y="{y}" {size} fill="{colour}"/>')
         said = ("" if passed else "✗ ") + number(value)
-        parts.append(_text(width - 46, y + 14, said, size=12))
+        parts.append(_text(width - 66, y + 14, said, size=12))
     bottom = 10 + row * len(rows)
     line = _stroke("axis", across(limit), 4, across(limit), bottom, MUTED, 1.5)
     parts.append(line.replace("/>", ' stroke-dasharray="4 3"/>'))

@@ -14,8 +14,8 @@ from webapp.core.errors import InvalidInput, Refused
 
 BRANCHES = (Role.QUALITY, Role.PERSONALIZATION)
 SCORERS = {
-    "quality": ("quality", "quality/auditors", "rules", "judge"),
-    "personalization": ("personalization", "personalization/auditors", "rules", "judge"),
+    "quality": ("quality", "quality/auditors", "rules"),
+    "personalization": ("personalization", "personalization/auditors", "rules"),
 }
 FAKES = 0.1  # share of the successes that were read which may be fake
 
@@ -90,6 +90,18 @@ def rewarded_by(run: TrainingRun) -> set[int]:
         waiting = [source for role, source in inputs if role == Role.BASE and source not in known]
         known |= set(waiting)
     return found
+
+
+def trained_by_reward(run: TrainingRun) -> bool:
+    """Whether this model, or one it comes from, was trained by GRPO."""
+    base: TrainingRun | None = run
+    while base is not None:
+        if base.kind == RunKind.GRPO:
+            return True
+        rows = RunInput.objects.filter(run=base, role=Role.BASE).select_related("source")
+        found = rows.first()
+        base = found.source if found else None
+    return False
 
 
 def check_independent(spec: GateSpec, candidate: TrainingRun) -> None:

@@ -32,12 +32,14 @@ from training.models import (
     TrainingRun,
 )
 from training.selectors.audits import sample
+from training.services import verdicts
 from training.services.audits import mark
 from training.services.edges import add_case, retire_case, rows_of
 from training.services.evaluations import note_evaluation
 from training.services.gates import create_gate, measure_again, start_gate
 from training.services.promotions import answer_override, ask_override, promote, promote_baseline
 from training.services.verdicts import decide_gate, decide_ready
+from training.storage import directory
 from webapp.accounts.models import User
 from webapp.accounts.services import create_user
 from webapp.catalog.models import Contestant
@@ -311,6 +313,53 @@ def test_marks_are_kept_and_fake_successes_stop_the_promotion(tmp_path: Path) ->
     assert promote(actor=admin(), gate=found, name="ours").name == "ours"
 
 
+def test_lines_of_people_who_withdrew_are_answers_no_more(tmp_path: Path) -> None:
+    spec = gate(tmp_path, to_audit=3)
+    run = start_gate(actor=admin(), spec=spec, candidate=policy("new", spec.baseline, {}))
+    for side, score in ((run.candidate_evaluation, better), (run.baseline_evaluation, plain)):
+        plant(side, spec, score)
+    assert run.candidate_evaluation is not None
+    file = directory(run.candidate_evaluation.directory) / "evaluation.jsonl"
+    first, rest = file.read_text().split("\n", 1)
+    file.write_text("{}" + " " * (len(first) - 2) + "\n" + rest)
+    assert decide_ready() == 1
+    decided = GateRun.objects.get(pk=run.pk)
+    assert decided.n_err == 1
+    assert len(sample(decided)) == 3
+
+
+def test_one_gate_that_breaks_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = gate(tmp_path)
+    for name in ("one", "two"):
+        run = start_gate(actor=admin(), spec=spec, candidate=policy(name, spec.baseline, {}))
+        plant(run.candidate_evaluation, spec, better)
+        plant(run.baseline_evaluation, spec, plain)
+    broken = GateRun.objects.order_by("pk").first()
+    whole = verdicts.decide_gate
+
+    def sometimes(*, pk: int) -> bool:
+        if broken and pk == broken.pk:
+            raise KeyError("id")
+        return whole(pk=pk)
+
+    monkeypatch.setattr(verdicts, "decide_gate", sometimes)
+    assert decide_ready() == 1
+
+
+def test_an_item_is_read_once_however_often_it_was_answered(tmp_path: Path) -> None:
+    spec = gate(tmp_path, to_audit=5, sampling={"draws": 2})
+    run = start_gate(actor=admin(), spec=spec, candidate=policy("new", spec.baseline, {}))
+    plant(run.candidate_evaluation, spec, better)
+    assert run.candidate_evaluation is not None
+    file = directory(run.candidate_evaluation.directory) / "evaluation.jsonl"
+    file.write_text(file.read_text() + file.read_text().replace('"draw": 0', '"draw": 1'))
+    found = sample(GateRun.objects.get(pk=run.pk))
+    assert len(found) == 5
+    assert len({row["id"] for row in found}) == 5
+
+
 def test_only_answers_of_the_sample_are_marked(tmp_path: Path) -> None:
     found = passed(tmp_path, to_audit=2)
     with pytest.raises(InvalidInput):
@@ -351,8 +400,10 @@ def test_a_base_enters_as_a_baseline_and_a_rewarded_model_does_not(tmp_path: Pat
     base = made("base")
     contestant = promote_baseline(actor=admin(), run=base, name="base")
     assert contestant.provenance["promotion"] == "baseline"
-    with pytest.raises(Refused):
-        promote_baseline(actor=admin(), run=policy("new", base, {}), name="new")
+    trained = policy("new", base, {})
+    for run in (trained, made("tuned afterwards", taken={Role.BASE: trained})):
+        with pytest.raises(Refused):
+            promote_baseline(actor=admin(), run=run, name="new")
 
 
 def test_an_override_needs_a_second_administrator() -> None:

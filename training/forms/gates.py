@@ -20,7 +20,8 @@ FIRST = ("quality_margin", "gain", "stratum_margin", "minimum")  # the rest unde
 
 
 def _scorers(axis: str) -> list[tuple[str, Any]]:
-    return [(name, SCORER_WORDS[name]) for name in SCORERS[axis]]
+    """Reward models alone: the rows of datasets carry no rules yet."""
+    return [(name, SCORER_WORDS[name]) for name in SCORERS[axis] if name != "rules"]
 
 
 class Keyed(forms.Form):
@@ -46,7 +47,6 @@ class GateForm(forms.Form):
     )
     quality = forms.MultipleChoiceField(
         label=_("Who judges quality"),
-        help_text=_("Rules score only questions that carry some; everything else stays unscored."),
         choices=_scorers("quality"),
         widget=forms.CheckboxSelectMultiple,
         initial=["quality/auditors"],
@@ -64,13 +64,17 @@ class GateForm(forms.Form):
     preset = forms.ChoiceField(
         label=_("Machine settings"), choices=[(n, n) for n in preset_names()], initial="tiny"
     )
-    draws = forms.IntegerField(label=_("Answers to each item"), initial=1, min_value=1)
+    draws = forms.IntegerField(
+        label=_("Answers to each item"), initial=1, min_value=1, max_value=64
+    )
     max_completion = forms.IntegerField(label=_("Longest answer, tokens"), initial=512, min_value=1)
     temperature = forms.FloatField(label=_("Temperature"), initial=0.9, min_value=0)
     to_audit = forms.IntegerField(
-        label=_("Successes to read before a promotion"), initial=10, min_value=1
+        label=_("Successes to read before a promotion"), initial=10, min_value=1, max_value=1000
     )
-    edge_draw = forms.IntegerField(label=_("Edge cases in a gate"), initial=50, min_value=0)
+    edge_draw = forms.IntegerField(
+        label=_("Edge cases in a gate"), initial=50, min_value=0, max_value=1000
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

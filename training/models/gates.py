@@ -54,7 +54,8 @@ class GateSpec(models.Model):
 class GateRun(models.Model):
     """One model judged by one gate, from two evaluations on the same items. Decided once.
 
-    `result` is the decision as JSON with the report on edge cases; `edges` the names drawn.
+    `result` is the decision as JSON with the report on edge cases; `edges` the items
+    of the edge cases that were asked.
     """
 
     spec = models.ForeignKey(GateSpec, on_delete=models.PROTECT, related_name="runs")

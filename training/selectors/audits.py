@@ -6,11 +6,9 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from training.engine.rundir import read_lines
 from training.gating.rules import AXES
 from training.models import GateRun
-from training.selectors.evaluated import FILE, values_of
-from training.storage import directory
+from training.selectors.evaluated import lines, values_of
 
 SUCCESS = 0.5  # of every axis
 
@@ -18,14 +16,15 @@ SUCCESS = 0.5  # of every axis
 def sample(gate: GateRun) -> list[dict[str, Any]]:
     """Answers that every scorer liked, as many as the gate demands, with their values."""
     found = sorted(successes(gate), key=lambda row: _place(gate.pk, row["id"], row["draw"]))
-    return found[: gate.spec.audit]
+    once = {row["id"]: row for row in reversed(found)}  # one answer to each item
+    return [row for row in found if once[row["id"]] is row][: gate.spec.audit]
 
 
 def successes(gate: GateRun) -> Iterator[dict[str, Any]]:
     if gate.candidate_evaluation is None:
         return
     edges = set(gate.edges)
-    for row in read_lines(directory(gate.candidate_evaluation.directory) / FILE):
+    for row in lines(gate.candidate_evaluation):
         values = values_of(row, gate.spec)
         liked = all((values[axis] or 0.0) >= SUCCESS for axis in AXES)
         if liked and row["id"] not in edges:

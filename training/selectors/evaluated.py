@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from training.engine.rundir import read_lines
@@ -14,10 +14,15 @@ FILE = "evaluation.jsonl"
 Key = tuple[str, int]  # item, draw
 
 
+def lines(run: TrainingRun) -> Iterator[dict[str, Any]]:
+    """What was answered; a line that was made blank since consent was withdrawn is none (V14)."""
+    return (row for row in read_lines(directory(run.directory) / FILE) if "id" in row)
+
+
 def answers(run: TrainingRun, spec: GateSpec) -> dict[Key, dict[str, Any]]:
     """Every line of the evaluation; `values` holds the value of each axis."""
     found = {}
-    for row in read_lines(directory(run.directory) / FILE):
+    for row in lines(run):
         found[row["id"], int(row["draw"])] = {**row, "values": values_of(row, spec)}
     return found
 

@@ -32,8 +32,8 @@ def note_evaluation(run: TrainingRun) -> None:
     facts = run.manifest.get("facts", {})
     name, digest = base_of(run.manifest["config"], inputs)
     record_baseline(
-        actor=run.created_by,
-        base=name,
+        actor=None,  # the system: whoever launched the run may be gone by now
+        base=name[:200],
         dataset=rows.dataset,
         passed=bool(facts.get("passed")),
         result={**facts, "run": run.pk},

@@ -49,7 +49,7 @@ def promote_baseline(
     """A model that no reward has trained enters without a gate, and is marked so."""
     policies.check_manage(actor)
     gate_policies.check_model(run, "run")
-    if run.kind != RunKind.SFT or gate_policies.rewarded_by(run):
+    if run.kind != RunKind.SFT or gate_policies.trained_by_reward(run):
         raise Refused(
             _("“%(name)s” was trained by reward: it needs a gate.") % {"name": run.name},
             code="rewarded",
@@ -78,11 +78,17 @@ def ask_override(
         "version": version.strip()[:64],
         "reason": check_text(reason.strip(), "reason", limit=500),
     }
-    with transaction.atomic():
-        asked = OverrideRequest.objects.filter(key=key).first() if key else None
-        if asked is None:
+    mine = OverrideRequest.objects.filter(key=key, run=run, by=actor) if key else None
+    if mine is not None and (known := mine.first()):
+        return known
+    try:
+        with transaction.atomic():
             asked = OverrideRequest.objects.create(run=run, gate=gate, by=actor, key=key, **values)
             audit.record(actor=actor, action="ask_override", obj=asked, run=run.pk)
+    except IntegrityError:
+        if mine is not None and (known := mine.first()):
+            return known
+        raise
     return asked
 
 

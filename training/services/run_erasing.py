@@ -7,12 +7,13 @@ keeps its own. A run that is at work goes on: what it writes later is made blank
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from training.engine.rundir import RunDir, read_json, write_json
-from training.models import RowText, TrainingRun
+from training.enums import RunKind
+from training.models import EdgeCase, RowText, TrainingRun
 from training.storage import directory
 from webapp.catalog.texts import sha256
 
@@ -24,8 +25,18 @@ def erase_from_runs(persona: Any) -> int:
     """Call it while the rows of the persona are still there; lines that were made blank."""
     lines = RowText.objects.filter(persona=persona).values_list("line", flat=True)
     gone = {sha256(text) for line in lines.iterator() if (text := json.loads(line).get("persona"))}
-    runs = TrainingRun.objects.filter(inputs__dataset__items__persona=persona).distinct()
-    return sum(_erase(directory(run.directory), gone) for run in runs) if gone else 0
+    runs = TrainingRun.objects.filter(inputs__dataset__items__persona=persona)
+    found = {*runs.values_list("directory", flat=True), *_asked(persona)}
+    return sum(_erase(directory(name), gone) for name in sorted(found)) if gone else 0
+
+
+def _asked(persona: Any) -> Iterator[str]:
+    """Directories of evaluations that asked edge cases of this persona."""
+    cases = set(EdgeCase.objects.filter(persona=persona).values_list("item", flat=True))
+    runs = TrainingRun.objects.filter(kind=RunKind.EVALUATE) if cases else []
+    for run in runs:
+        if cases & set(run.config.get("evaluate", {}).get("edges", ())):
+            yield run.directory
 
 
 def erase_at_end(run: TrainingRun) -> int:

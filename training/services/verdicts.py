@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -22,6 +23,7 @@ from training.services.gates import locked
 from webapp.catalog.texts import canonical_json, sha256
 from webapp.core import audit
 
+log = logging.getLogger("palate.gates")
 WORST = 10  # items that a failed gate hands to the edge cases
 
 
@@ -29,7 +31,13 @@ def decide_ready() -> int:
     """Decide every gate whose evaluations have ended; the number decided."""
     waiting = GateRun.objects.filter(state=GateState.MEASURING)
     ended = Q(candidate_evaluation__state__in=ENDED) & Q(baseline_evaluation__state__in=ENDED)
-    return sum(decide_gate(pk=pk) for pk in waiting.filter(ended).values_list("pk", flat=True))
+    decided = 0
+    for pk in waiting.filter(ended).values_list("pk", flat=True):
+        try:
+            decided += decide_gate(pk=pk)
+        except Exception:  # one that cannot be decided holds up no other
+            log.exception("gate not decided", extra={"gate": pk})
+    return decided
 
 
 def decide_gate(*, pk: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
+from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -63,7 +64,9 @@ def retire(request: HttpRequest, pk: int) -> HttpResponse:
 def answer_override(request: HttpRequest, pk: int) -> HttpResponse:
     """Agree or decline; nobody answers his own request."""
     asked = get_object_or_404(OverrideRequest, pk=pk)
-    agreed = request.POST.get("agreed") == "1"
+    if request.POST.get("agreed") not in ("0", "1"):
+        raise BadRequest("agreed")
+    agreed = request.POST["agreed"] == "1"
     try:
         made = promotions.answer_override(actor=request.user, asked=asked, agreed=agreed)
     except PalateError as error:

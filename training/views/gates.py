@@ -61,7 +61,7 @@ def create(request: HttpRequest) -> HttpResponse:
 @admin_only
 @never_cache
 @require_GET
-def gate(request: HttpRequest, pk: int, form: StartForm | None = None) -> HttpResponse:
+def gate(request: HttpRequest, pk: int) -> HttpResponse:
     """What one gate demands, and who went through it."""
     related = ("dataset", "baseline", "quality", "personalization")
     spec = get_object_or_404(GateSpec.objects.select_related(*related), pk=pk)
@@ -70,7 +70,7 @@ def gate(request: HttpRequest, pk: int, form: StartForm | None = None) -> HttpRe
         "tab": "gates",
         "spec": spec,
         "page": page,
-        "form": form or StartForm(spec=spec),
+        "form": StartForm(spec=spec),
         "rules": [(RULES[name][0], value) for name, value in spec.rules.items()],
     }
     return render(request, "training/gate.html", context)
@@ -93,6 +93,8 @@ def start(request: HttpRequest, pk: int) -> HttpResponse:
             messages.error(request, str(error))
         else:
             return redirect("training:gate_run", run.pk)
+    else:
+        messages.error(request, _("Choose a run."))
     return redirect("training:gate", pk)
 
 

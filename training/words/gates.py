@@ -48,7 +48,6 @@ SCORERS: dict[str, Any] = {
     "quality/auditors": _("the auditors of its reward model, which never gave reward"),
     "personalization/auditors": _("the auditors of its reward model, which never gave reward"),
     "rules": _("the rule verifier"),
-    "judge": _("a judge over an endpoint"),
 }
 
 

@@ -34,6 +34,7 @@ def evaluate(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     """Answer and score batch by batch; what was done before is kept."""
     items = list(items_of(asked_of(run, config), config))
     model, tokenizer = models.load_base(config.model, ())
+    models.placed(model)
     scorers = load_scorers(config)
     done = {(row["id"], row["draw"]) for row in lines_of(run)}
     e = config.evaluate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import tempfile
 from collections.abc import Iterable
 from importlib.metadata import version
@@ -139,6 +140,13 @@ def make_model(scratch: Scratch, tokenizer: Any) -> Any:
         pad_token_id=tokenizer.pad_token_id,
     )
     return Qwen2ForCausalLM(config)
+
+
+def placed(model: Any) -> Any:
+    """On this process's GPU, where there is one. Trainers place what they train themselves."""
+    if torch.cuda.is_available():
+        model.to(torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))))
+    return model
 
 
 def load_classifier(path: str | Path, model: Model) -> Any:

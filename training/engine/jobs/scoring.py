@@ -100,7 +100,7 @@ def load_member(folder: Path, branch: str, max_length: int, model: Model) -> Mem
     if not (folder / "member.json").exists():
         raise NotUsable(f"{folder} holds no reward model")
     loaded = models.load_classifier(folder, model)
-    loaded.eval()
+    models.placed(loaded).eval()
     tokenizer = models.load_tokenizer(folder)
     facts = read_json(folder / "member.json")
     calibration = Calibration(facts["temperature"], facts["center"])

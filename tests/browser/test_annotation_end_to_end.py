@@ -63,6 +63,10 @@ def make_project(page: Page, path: Path) -> Project:
     page.click("text=Upload and check")
     page.click("text=Import this file")
     page.wait_for_selector("text=Pairs added")
+    page.goto(f"/annotation/{project.pk}/items/?state=held")  # nobody stands behind such a file
+    assert "there is no persona whom it could suit" in page.content()
+    page.click("text=Give all of these out")
+    page.wait_for_url(f"**/annotation/{project.pk}/items/**")
     page.goto(f"/annotation/{project.pk}/members/")
     for name in ("ann-1", "ann-2"):
         page.get_by_label(name).check()

@@ -206,7 +206,7 @@ def test_a_server_error_keeps_the_choice_and_advances_nothing(
     page.route("**/vote/", lambda route: route.fulfill(status=500, body="oops"))
     choose(page)
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('[data-status]').textContent !== ''")
+    page.wait_for_function("() => document.querySelector('[data-status]').textContent !== ''")
     assert token(page) == here
     page.unroute("**/vote/")
     page.reload()

@@ -165,9 +165,11 @@ def test_a_stopped_run_ends_at_a_step_with_a_checkpoint(loop: Path, tmp_path: Pa
     run = copy_of(loop, tmp_path / "run")
     with engine("run", str(run.path)) as process:
         wait_for_step(run, 1, process)
+        process.send_signal(signal.SIGSTOP)  # or it is done while the second one waits for it
         with engine("run", str(run.path)) as second:
             assert second.wait(timeout=120) == 5  # one process at a time
         process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
         process.wait(timeout=300)
     manifest = read_json(run.manifest)
     steps = manifest["facts"]["steps"] if manifest["state"] == "stopped" else 8

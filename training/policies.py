@@ -28,10 +28,6 @@ def check_move(dataset: Dataset, to: str) -> None:
         )
 
 
-def may_move(dataset: Dataset, to: str) -> bool:
-    return to in TRANSITIONS[dataset.state]
-
-
 def check_run_move(run: TrainingRun, to: str) -> None:
     """Raise unless the life cycle of runs allows the move."""
     if to not in RUN_TRANSITIONS[run.state]:

@@ -72,6 +72,7 @@ def fail(run: TrainingRun, reason: str, message: str, changes: Mapping[str, Any]
 def finish(run: TrainingRun, state: str, columns: Mapping[str, Any]) -> None:
     """The last move of an attempt: once, whoever sees it first."""
     found = RunDir(directory(run.directory))
+    tail = processes.last_lines(found.path)
     with transaction.atomic():
         row = locked(run.pk)
         if row.state not in ON_DEVICE or row.attempts != run.attempts:
@@ -83,7 +84,6 @@ def finish(run: TrainingRun, state: str, columns: Mapping[str, Any]) -> None:
             move(row, RunState.RUNNING)
         if state == RunState.CANCELLED and row.state == RunState.RUNNING:
             move(row, RunState.STOPPING)
-        tail = processes.last_lines(found.path)
         move(row, state, ended_at=timezone.now(), log_tail=tail, pid=None, **columns)
         note_results(row, found, row.manifest if state == RunState.SUCCEEDED else {}, row.step)
         release(row)

@@ -48,6 +48,7 @@ def answering(site: Site, contestants: int, contexts: int, kills: int) -> dict[s
         made = site.ask_makers("make", server.url, *map(str, sizes))
         began = time.monotonic()
         site.start("worker", kept=True)
+        site.start("beat", kept=True)
         killed = watch(site, server, made["wanted"], kills)
         took = time.monotonic() - began
         truth = site.ask_makers("check")

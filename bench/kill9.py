@@ -88,6 +88,7 @@ def importing(site: Site, count: int) -> dict[str, Any]:
     write_rows(file, count)
     before = site.ask("upload", str(file))["run"]
     site.start("worker", kept=True)
+    site.start("beat", kept=True)
     wait_for(site, before, "done")
     run = site.ask("start", str(before))["run"]
     killed, resumed = 0, []

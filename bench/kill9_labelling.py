@@ -74,6 +74,7 @@ def labelling(site: Site, kills: int, labels: int) -> dict[str, Any]:
     site.ask_desk("listen", str(world["project"]), listener.url)
     site.start("web", kept=True)
     site.start("worker", kept=True)
+    site.start("beat", kept=True)
     record = Record()
     killed = asyncio.run(label_and_kill(site, record, world, kills, labels))
     truth = compare(site, record, world)

@@ -18,6 +18,8 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
+from tools.procfile import commands
+
 ROOT = Path(__file__).resolve().parent.parent
 DATABASE_URL = "postgres://postgres@127.0.0.1:5432/test"
 
@@ -103,8 +105,7 @@ class Site:
 
     def start(self, name: str, *, kept: bool = False) -> None:
         """Start a line of the Procfile; `kept`: started again when it dies, as in the demo."""
-        lines = (ROOT / "Procfile").read_text().splitlines()
-        command = next(line.split(":", 1)[1] for line in lines if line.startswith(f"{name}:"))
+        command = commands()[name]
         keep = f"{sys.executable} tools/keep.py {name} " if kept else ""
         with self.log.open("ab") as log:
             self.processes[name] = subprocess.Popen(

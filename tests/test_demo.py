@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from arena.enums import AssignmentState, RoundState
 from arena.models import Context, Entry, Round, ScreeningHit, Slot, Vote
 from arena.selectors.leaderboard import read_board
 from arena.services.simulated import recovered
+from tools import demo
 from webapp.accounts.models import User
 from webapp.catalog.models import Answer, Contestant, Persona, Prompt
 from webapp.core.audit import verify_chain
@@ -129,3 +131,21 @@ def test_every_topic_and_persona_of_the_plants_exists() -> None:
         assert name in {contestant.name for contestant in CONTESTANTS}
         assert topic in topics
         assert persona in people
+
+
+def test_the_folder_of_a_loop_gets_no_demo_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    monkeypatch.setenv("PALATE_HOME", str(tmp_path))
+    monkeypatch.setattr(demo, "load", lambda: called.append("load"))
+    monkeypatch.setattr(demo, "compile_messages", lambda: None)
+    monkeypatch.setattr(demo, "collect_static", lambda: None)
+    monkeypatch.setattr("django.setup", lambda: None)
+    monkeypatch.setattr("django.core.management.call_command", lambda *_a, **_o: None)
+    (tmp_path / "loop-ports.json").write_text("{}")
+    demo.prepare()
+    assert not called
+    (tmp_path / "loop-ports.json").unlink()
+    demo.prepare()
+    assert called == ["load"]

@@ -12,14 +12,13 @@ import pytest
 import yaml
 from django.conf import settings
 
+from tools.procfile import commands
 from training.engine.node import PINS
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-PROCFILE = dict(
-    line.split(": ", 1) for line in (ROOT / "Procfile").read_text("utf-8").splitlines() if line
-)
+PROCFILE = commands()
 OURS = ("setup", "web", "worker", "beat", "gpu")
 
 
@@ -39,13 +38,15 @@ def test_the_web_server_is_started_as_in_the_procfile() -> None:
 
 
 def test_worker_beat_and_gpu_share_the_work_of_the_procfiles_worker() -> None:
-    """There one process does everything; here none does what another does."""
+    """There one worker serves all queues; here none does what another does."""
     served = [queues(SERVICES[name]["command"]) for name in ("worker", "gpu")]
     assert served[0] & served[1] == set()
     assert served[0] | served[1] == queues(PROCFILE["worker"])
     assert served[1] == {"gpu"}
     schedulers = [name for name in OURS if re.search(r" -B\b| beat ", SERVICES[name]["command"])]
     assert schedulers == ["beat"]
+    assert words(SERVICES["beat"]["command"]) == words(PROCFILE["beat"])
+    assert " -B" not in PROCFILE["worker"]
     app = re.search(r"-A (\S+)", PROCFILE["worker"])
     assert app
     for name in ("worker", "beat", "gpu"):

@@ -80,11 +80,23 @@ def prepare() -> None:
     django.setup()
     collect_static()
     call_command("migrate", interactive=False, verbosity=0)
+    if not is_loop():
+        load()
+    done("prepared", prepared_key())
+
+
+def load() -> None:
+    from django.core.management import call_command
+
     call_command("load_demo")
     call_command("load_annotation_demo")
     if trains():
         call_command("load_training_demo", verbosity=0)
-    done("prepared", prepared_key())
+
+
+def is_loop() -> bool:
+    """Whether `make loop` made this folder: it has people and rounds of its own."""
+    return (Path(os.environ["PALATE_HOME"]) / "loop-ports.json").exists()
 
 
 def trains() -> bool:
@@ -155,9 +167,10 @@ def announce_when_ready() -> None:
     deadline = time.monotonic() + START_LIMIT
     while time.monotonic() < deadline and not ENDED.is_set():
         if is_healthy():
-            from arena.demo.people import DEMO_LOGINS, DEMO_PASSWORD
+            from arena.demo.people import DEMO_LOGINS, DEMO_PASSWORD, LOOP_LOGINS
 
-            lines = [f"  {name:<10} {role}" for name, role in DEMO_LOGINS]
+            logins = LOOP_LOGINS if is_loop() else DEMO_LOGINS
+            lines = [f"  {name:<10} {role}" for name, role in logins]
             print(
                 f"\nPalate is ready: {address()}\n\n"
                 f"Demo logins, all with the password {DEMO_PASSWORD} (never use them elsewhere):\n"

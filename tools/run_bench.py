@@ -26,6 +26,7 @@ BENCHES: dict[str, list[str]] = {
     "answering": [],
     "grpo_overhead": [],
     "gate_verdicts": [],
+    "loop_kills": [],
 }
 
 

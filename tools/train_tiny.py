@@ -2,7 +2,7 @@
 
     make train-tiny [SEED=1] [PALATE_HOME=folder]
 
-A worker process of its own takes the jobs, as in production; without PALATE_HOME everything lies in
+A worker of its own takes the jobs, as in production; without PALATE_HOME everything lies in
 a temporary folder. Ends with 1 where the policy did not learn whom it answers.
 """
 
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
+
+from tools.procfile import running  # noqa: E402 - the path comes first
+
 PREFIX = "Tiny"
 
 
@@ -36,21 +37,7 @@ def set_environment(home: str) -> None:
     }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
-
-
-def start_worker() -> subprocess.Popen[bytes]:
-    command = ["-m", "celery", "--quiet", "-A", "workers.app", "worker", "-B"]
-    command += ["--concurrency", "2", "-Q", "default,repair,gpu", "--loglevel", "warning"]
-    return subprocess.Popen([sys.executable, *command])
-
-
-def stop_worker(worker: subprocess.Popen[bytes]) -> None:
-    worker.send_signal(signal.SIGTERM)
-    try:
-        worker.wait(30)
-    except subprocess.TimeoutExpired:
-        worker.kill()
-        worker.wait()
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 def work(seed: int, *, short: bool) -> int:
@@ -67,14 +54,12 @@ def work(seed: int, *, short: bool) -> int:
 
     if not User.objects.filter(role=Role.ADMIN).exists():
         create_user(username="tiny", password=os.urandom(12).hex(), role=Role.ADMIN)
-    worker = start_worker()
     try:
-        loop = tiny.train(seed=seed, short=short, prefix=f"{PREFIX} {seed}")
+        with running(("worker", "beat")):
+            loop = tiny.train(seed=seed, short=short, prefix=f"{PREFIX} {seed}")
     except tiny.StageFailed as failed:
         print(failed)
         return 1
-    finally:
-        stop_worker(worker)
     print(*tiny.table(loop), sep="\n")
     print(f"everything: {time.monotonic() - began:.0f} s")
     return 0 if short or tiny.outcome(loop).learned else 1

@@ -65,6 +65,8 @@ class RunKind(models.TextChoices):
     REWARD_MODEL = "reward_model", _("reward model")
     GRPO = "grpo", _("GRPO")
     EVALUATE = "evaluate", _("evaluation")
+    QUANTIZE = "quantize", _("quantisation")
+    PREDICT = "predict", _("prediction")  # what reward models say of given answers
 
 
 class RunState(models.TextChoices):
@@ -139,3 +141,54 @@ class PromotionKind(models.TextChoices):
     GATE = "gate", _("passed its gate")
     OVERRIDE = "override", _("override by two administrators")
     BASELINE = "baseline", _("baseline, not trained by reward")
+
+
+class ChainStage(models.TextChoices):
+    """Stages of a chain in their order; the names are those of `training.chains`."""
+
+    FREEZE = "freeze", _("datasets")
+    REWARDS = "rewards", _("reward models")
+    GRPO = "grpo", _("GRPO")
+    GATE = "gate", _("gate")
+    CONTESTANT = "contestant", _("contestant")
+    ROUND = "round", _("draft of a round")
+
+
+class Arrow(models.TextChoices):
+    """Whether a chain goes on into a stage."""
+
+    OFF = "off", _("off: it ends here")
+    ASK = "ask", _("ask: a person lets it go on")
+    ON = "on", _("on: by itself")
+
+
+class ChainState(models.TextChoices):
+    RUNNING = "running", _("running")
+    WAITING = "waiting", _("waiting")
+    DONE = "done", _("done")
+    FAILED = "failed", _("failed")
+    CANCELLED = "cancelled", _("cancelled")
+
+
+ACTIVE_CHAIN = (ChainState.RUNNING, ChainState.WAITING)
+
+
+class StepState(models.TextChoices):
+    PENDING = "pending", _("not begun")
+    RUNNING = "running", _("running")
+    SUCCEEDED = "succeeded", _("done")
+    FAILED = "failed", _("failed")
+
+
+# A failed run goes on when its failed stage is tried again; what is done or cancelled stays so.
+CHAIN_TRANSITIONS: dict[str, frozenset[str]] = {
+    ChainState.RUNNING: frozenset(
+        {ChainState.WAITING, ChainState.DONE, ChainState.FAILED, ChainState.CANCELLED}
+    ),
+    ChainState.WAITING: frozenset(
+        {ChainState.RUNNING, ChainState.DONE, ChainState.FAILED, ChainState.CANCELLED}
+    ),
+    ChainState.DONE: frozenset(),
+    ChainState.FAILED: frozenset({ChainState.RUNNING, ChainState.CANCELLED}),
+    ChainState.CANCELLED: frozenset(),
+}

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from django.db.models import F
 from django.utils.translation import gettext as _
 
-from training.enums import AuditVerdict, GateState, Role, RunKind, RunState, Verdict
+from training.ancestry import ancestry_of, rewards_of
+from training.enums import AuditVerdict, GateState, RunKind, RunState, Verdict
 from training.gating.rules import AXES
-from training.models import AuditMark, GateRun, GateSpec, RunInput, TrainingRun
+from training.models import (
+    AuditMark,
+    Checkpoint,
+    Dataset,
+    DatasetItem,
+    GateRun,
+    GateSpec,
+    TrainingRun,
+)
+from training.quantisation_policies import check_persona_kept
+from training.tasks import judged_axes
+from webapp.catalog.enums import Axis
 from webapp.core.errors import InvalidInput, Refused
 
-BRANCHES = (Role.QUALITY, Role.PERSONALIZATION)
+POLICIES = (RunKind.SFT, RunKind.GRPO, RunKind.QUANTIZE)  # kinds that make a policy
 SCORERS = {
     "quality": ("quality", "quality/auditors", "rules"),
     "personalization": ("personalization", "personalization/auditors", "rules"),
@@ -22,12 +35,32 @@ FAKES = 0.1  # share of the successes that were read which may be fake
 
 def check_model(run: TrainingRun, field: str) -> None:
     """Raise unless the run made a policy."""
-    if run.kind not in (RunKind.SFT, RunKind.GRPO) or run.state != RunState.SUCCEEDED:
+    if run.kind not in POLICIES or run.state != RunState.SUCCEEDED:
         raise InvalidInput(
-            _("“%(name)s” made no policy. Choose a run of SFT or GRPO that succeeded.")
+            _(
+                "“%(name)s” made no policy. Choose a run of SFT, GRPO or quantisation "
+                "that succeeded."
+            )
             % {"name": run.name},
             field=field,
             code="no_model",
+        )
+
+
+def check_baseline(run: TrainingRun) -> None:
+    """Raise unless no reward has trained the model, or it passed a gate: against a broken one
+    anything passes.
+    """
+    passed = GateRun.objects.filter(candidate=run, checkpoint=None, verdict=Verdict.PASS)
+    if rewards_of(run) and not passed.exists():  # what passed in the middle may have broken since
+        raise InvalidInput(
+            _(
+                "“%(name)s” was trained by a reward and has passed no gate: against a broken model "
+                "anything passes. Choose a model of SFT, or one that passed."
+            )
+            % {"name": run.name},
+            field="baseline",
+            code="baseline",
         )
 
 
@@ -56,6 +89,25 @@ def check_judge(run: TrainingRun, field: str) -> None:
         )
 
 
+def check_tasks(
+    rows: Sequence[Mapping[str, Any]], scorers: Mapping[str, Any], limit: float
+) -> None:
+    """Raise where rules are to judge and more items than the share `limit` say nothing to check."""
+    for axis in AXES:
+        if "rules" not in (scorers.get(axis) or ()):
+            continue
+        judged = [axis in judged_axes(row.get("task")) for row in rows]
+        if judged.count(False) > limit * len(judged):
+            message = _(
+                "Rules cannot judge %(axis)s here: of %(items)s items only %(known)s have a task "
+                "that says what to check. Import rows with “task”, or choose a reward model."
+            )
+            known = {"items": len(judged), "known": judged.count(True)}
+            raise InvalidInput(
+                message % {"axis": Axis(axis).label, **known}, field=axis, code="no_tasks"
+            )
+
+
 def check_enough(prompts: int, minimum: int) -> None:
     """Raise where no verdict could ever be given."""
     if prompts < minimum:
@@ -67,41 +119,46 @@ def check_enough(prompts: int, minimum: int) -> None:
         )
 
 
-def check_unseen(run: TrainingRun, dataset: Any, split: str, field: str) -> None:
-    """Raise where a reward model of the gate was trained or chosen on the gate's items (V21)."""
-    same = split and run.inputs.filter(dataset=dataset, split=split).exists()
-    if same:
+def check_readable(items: int, to_audit: int) -> None:
+    """Raise where more answers would have to be read than there are."""
+    if to_audit > items:
         raise InvalidInput(
-            _("“%(name)s” saw these items when it was made; it cannot judge on them.")
-            % {"name": run.name},
+            _("There are %(items)s items: no more answers can be read.") % {"items": items},
+            field="to_audit",
+            code="too_many",
+        )
+
+
+def check_unseen(run: TrainingRun, dataset: Dataset, split: str, field: str) -> None:
+    """Raise where a reward model of the gate was trained, stopped or chosen on a prompt of its
+    items (V21).
+
+    Prompts are compared, not datasets: the same filter frozen again is another dataset with the
+    same prompts.
+    """
+    inputs = DatasetItem.objects.filter(
+        dataset__used_by__run=run, split=F("dataset__used_by__split")
+    )
+    items = DatasetItem.objects.filter(
+        dataset=dataset, split=split, prompt_sha256__in=inputs.values("prompt_sha256")
+    )
+    if seen := items.values("prompt_sha256").distinct().count():
+        raise InvalidInput(
+            _("“%(name)s” cannot judge on these items. Prompts that it saw when it was made: "
+              "%(seen)s.") % {"name": run.name, "seen": seen},
             field=field,
             code="seen",
-        )
+        )  # fmt: skip
 
 
 def rewarded_by(run: TrainingRun) -> set[int]:
     """Every reward model that trained this policy or one it comes from."""
-    found: set[int] = set()
-    waiting, known = [run.pk], {run.pk}
-    while waiting:
-        rows = RunInput.objects.filter(run__in=waiting, source__isnull=False)
-        inputs = list(rows.values_list("role", "source"))
-        found |= {source for role, source in inputs if role in BRANCHES}
-        waiting = [source for role, source in inputs if role == Role.BASE and source not in known]
-        known |= set(waiting)
-    return found
+    return {model.pk for _branch, model in rewards_of(run)}
 
 
 def trained_by_reward(run: TrainingRun) -> bool:
     """Whether this model, or one it comes from, was trained by GRPO."""
-    base: TrainingRun | None = run
-    while base is not None:
-        if base.kind == RunKind.GRPO:
-            return True
-        rows = RunInput.objects.filter(run=base, role=Role.BASE).select_related("source")
-        found = rows.first()
-        base = found.source if found else None
-    return False
+    return any(one.kind == RunKind.GRPO for one in ancestry_of(run))
 
 
 def check_independent(spec: GateSpec, candidate: TrainingRun) -> None:
@@ -120,10 +177,35 @@ def check_independent(spec: GateSpec, candidate: TrainingRun) -> None:
             )  # fmt: skip
 
 
-def check_same_base(spec: GateSpec, candidate: TrainingRun) -> None:
+def check_same_base(
+    spec: GateSpec, candidate: TrainingRun, checkpoint: Checkpoint | None = None
+) -> None:
     """Raise where somebody would judge a model against itself."""
-    if candidate.pk == spec.baseline_id:
+    if candidate.pk == spec.baseline_id and checkpoint is None:
         raise InvalidInput(_("This is the baseline itself."), field="candidate", code="is_baseline")
+
+
+def check_checkpoint(run: TrainingRun, checkpoint: Checkpoint | None) -> None:
+    """Raise unless these are saved weights of this run whose files are there."""
+    if checkpoint is None:
+        return
+    if checkpoint.run_id != run.pk or checkpoint.final or checkpoint.removed_at is not None:
+        raise InvalidInput(
+            _("“%(name)s” keeps no such weights.") % {"name": run.name},
+            field="checkpoint",
+            code="no_checkpoint",
+        )
+
+
+def check_measured(gate: GateRun, run: TrainingRun) -> None:
+    """Raise unless this gate measured this run, with weights that are still there."""
+    if gate.candidate_id != run.pk:
+        raise InvalidInput(
+            _("This gate did not measure “%(name)s”.") % {"name": run.name},
+            field="gate",
+            code="other_model",
+        )
+    check_checkpoint(run, gate.checkpoint)
 
 
 def newest_marks(gate: GateRun) -> dict[tuple[str, int], AuditMark]:
@@ -165,3 +247,4 @@ def check_promotable(gate: GateRun) -> None:
     """Raise unless the model may become a contestant."""
     check_passed(gate)
     check_audited(gate)
+    check_persona_kept(gate.candidate, gate.checkpoint)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.utils.translation import gettext as _
@@ -18,8 +18,9 @@ from training.engine.config.preflight import check, warnings
 from training.engine.config.schema import RunConfig
 from training.engine.rundir import sha256_json
 from training.enums import Role, RunKind
-from training.models import Dataset, TrainingRun
+from training.models import Checkpoint, Dataset, TrainingRun
 from training.roles import BRANCHES, ROLES, file_of, written
+from training.selectors.checkpoints import asked_step, checkpoint_at, digest_of_checkpoint
 from training.selectors.inputs import check_inputs, digest_of_run, warn_of_inputs
 from training.selectors.machines import machines, storage_problems
 from training.storage import directory
@@ -35,12 +36,15 @@ class InputSpec:
     dataset: Dataset | None = None
     split: str = ""
     source: TrainingRun | None = None
+    checkpoint: Checkpoint | None = None  # of the other run, instead of what it made
 
     @property
     def sha256(self) -> str:
         """The hash of the rows, or of the weights."""
         if self.dataset is not None:
             return str(self.dataset.split_sha256.get(self.split, ""))
+        if self.checkpoint is not None:
+            return digest_of_checkpoint(self.checkpoint)
         return digest_of_run(self.source) if self.source else ""
 
     @property
@@ -52,6 +56,16 @@ class InputSpec:
 
 
 Inputs = Mapping[Any, InputSpec]  # by role
+
+
+def placed(kind: str, config: Mapping[str, Any], inputs: Inputs) -> dict[Any, InputSpec]:
+    """The inputs with the saved weights that an evaluation names by their step."""
+    step = asked_step(kind, config)
+    base = inputs.get(Role.BASE)
+    if not step or base is None or base.source is None:
+        return dict(inputs)
+    found = checkpoint_at(base.source, step)
+    return {**inputs, Role.BASE: replace(base, checkpoint=found)}
 
 
 @dataclass(frozen=True)
@@ -84,6 +98,7 @@ def preflight(
     if kind not in ROLES:
         return Preflight([Problem("kind", f"must be one of {', '.join(ROLES)}", RunKind.SFT)])
     problems = [Problem(name, "is set by the launch itself") for name in set_by_launch(config)]
+    inputs = placed(kind, config, inputs)
     try:
         resolved = load(values_of(kind, preset, config, inputs, seed))
     except Refused as refused:
@@ -100,7 +115,7 @@ def preflight(
 
 def set_by_launch(config: Mapping[str, Any]) -> list[str]:
     """Settings that nobody may give: they follow from the launch and its inputs."""
-    files = (*Role.values, "edges", "sha256")
+    files = (*Role.values, "edges", "answers", "sha256")
     data = config.get("data")
     named = [f"data.{name}" for name in data if name in files] if isinstance(data, Mapping) else []
     return [name for name in OWN if name in config] + named
@@ -143,7 +158,8 @@ def values_of(
     own["data"] |= {role: file_of(role) for role in written(kind) if role in inputs}
     base = inputs.get(Role.BASE)
     if base is not None and base.source is not None:
-        own["model"] = {"path": str(directory(base.source.directory) / "model")}
+        made = base.checkpoint.path if base.checkpoint else "model"
+        own["model"] = {"path": str(directory(base.source.directory) / made)}
     for branch in BRANCHES:
         spec = inputs.get(branch)
         if spec is not None and spec.source is not None:
@@ -186,4 +202,4 @@ def planned(config: RunConfig, inputs: Inputs) -> dict[str, Any]:
         groups = completions // max(1, g.group)
         more = {"completions": completions, "groups": groups, "prompts": groups * g.steps}
         return {**found, "steps": g.steps, **more}
-    return {**found, "steps": 0}
+    return {**found, "steps": 2 if config.kind == RunKind.QUANTIZE else 0}

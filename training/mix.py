@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from webapp.catalog.texts import style_features
@@ -47,6 +47,7 @@ class Mix:
         self._strata: dict[str, Counter[str]] = {}
         self._histograms: dict[str, Histogram] = {}
         self._marks: Counter[str] = Counter()
+        self._tasks: dict[str, Counter[str]] = {}
 
     def add(self, groups: Mapping[str, str], marks: Mapping[str, bool]) -> None:
         """One row: its value in each group, and what is marked on it."""
@@ -70,16 +71,22 @@ class Mix:
         """How many characters the better answer has more than the other."""
         self._histogram("change.characters", CHANGES).add(characters)
 
+    def add_task(self, split: str, axes: Iterable[str]) -> None:
+        """A row with a task: the axes on which rules can judge an answer to it."""
+        self._tasks.setdefault(split, Counter()).update(("rows", *axes))
+
     def _histogram(self, name: str, edges: Sequence[float]) -> Histogram:
         return self._histograms.setdefault(name, Histogram(edges))
 
     def as_json(self) -> dict[str, Any]:
+        tasks = {split: dict(sorted(n.items())) for split, n in sorted(self._tasks.items())}
         return {
             "rows": self.rows,
             "groups": {name: limited(counts) for name, counts in self._groups.items() if counts},
             "strata": {split: limited(counts) for split, counts in self._strata.items()},
             "marks": dict(sorted(self._marks.items())),
             "histograms": {n: h.as_json() for n, h in sorted(self._histograms.items())},
+            **({"tasks": tasks} if tasks else {}),
         }
 
 

@@ -6,8 +6,18 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from training.enums import RUN_TRANSITIONS, TRANSITIONS, DatasetState, RunState, Split
-from training.models import BaselineEvaluation, Dataset, TrainingRun
+from arena.enums import RoundState
+from arena.models import Round
+from training.enums import (
+    CHAIN_TRANSITIONS,
+    RUN_TRANSITIONS,
+    TRANSITIONS,
+    ChainState,
+    DatasetState,
+    RunState,
+    Split,
+)
+from training.models import BaselineEvaluation, ChainRun, Dataset, TrainingRun
 from webapp.accounts.policies import check_admin
 from webapp.core.errors import PalateError, Refused
 
@@ -34,6 +44,16 @@ def check_run_move(run: TrainingRun, to: str) -> None:
         raise Refused(
             _("A run that is %(state)s cannot become %(to)s.")
             % {"state": run.get_state_display(), "to": RunState(to).label},
+            code="illegal_move",
+        )
+
+
+def check_chain_move(run: ChainRun, to: str) -> None:
+    """Raise unless the life cycle of chains allows the move; staying is none."""
+    if to != run.state and to not in CHAIN_TRANSITIONS[run.state]:
+        raise Refused(
+            _("A chain that is %(state)s cannot become %(to)s.")
+            % {"state": run.get_state_display(), "to": ChainState(to).label},
             code="illegal_move",
         )
 
@@ -84,6 +104,23 @@ def check_may_start_grpo(base: str, dataset: Dataset, base_sha256: str = "") -> 
             % {"base": base, "name": dataset.name},
             code="baseline_failed",
         )
+
+
+def check_predictable(pk: Any) -> Round:
+    """The round whose answers reward models may be shown, or raise: only an unsealed one (V1).
+
+    Before that, a file with its texts beside a run would tell whom a text may be from.
+    """
+    round_ = Round.objects.filter(pk=pk).first()
+    if round_ is None:
+        raise Refused(_("There is no round with this number."), code="no_round")
+    if round_.state != RoundState.UNSEALED:
+        raise Refused(
+            _("“%(name)s” is not unsealed: until then no reward model is shown its answers.")
+            % {"name": round_.name},
+            code="sealed",
+        )
+    return round_
 
 
 def may_start_grpo(base: str, dataset: Dataset, base_sha256: str = "") -> bool:

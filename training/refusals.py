@@ -34,6 +34,10 @@ FREEZES: dict[str, Any] = {
         "pairs the better answer has more of “%(feature)s” (%(percent)s %%); between %(low)s %% "
         "and %(high)s %% are needed. Add the opposite direction."
     ),
+    "task_clash": _(
+        "“%(prompt)s” has two different tasks under the same persona. Rows of one prompt and "
+        "persona share one task: correct the file, or leave an import out."
+    ),
     "restless": _(
         "What the rows belong to kept changing while they were frozen. Try again when no other "
         "dataset is being frozen."
@@ -111,6 +115,21 @@ RECORDS: dict[str, tuple[Any, Any]] = {  # of imported records, beside the catal
     "arguments_json": (
         _("The arguments are not valid JSON."),
         _("A JSON object, or its text."),
+    ),
+    "task_empty": (
+        _("The task demands nothing."),
+        _(
+            "At least one of entities, numbers, forbidden, required_steps, reference_steps, words "
+            "and arguments with something in it, or no task."
+        ),
+    ),
+    "task_many": (
+        _("There are %(count)s entries; at most %(limit)s are allowed."),
+        _("At most %(limit)s entries."),
+    ),
+    "task_words": (
+        _("These are not the least and the most words."),
+        _("Two whole numbers, like [25, 80]; 0 is no limit, the second is not below the first."),
     ),
     "argument_missing": (
         _("The argument “%(name)s” is missing."),

@@ -36,6 +36,7 @@ def _rows(
 
 
 BASE = Takes("model", runs=(RunKind.SFT, RunKind.GRPO))
+POLICY = Takes("model", runs=(RunKind.SFT, RunKind.GRPO, RunKind.QUANTIZE))
 REWARD = Takes("reward_model", runs=(RunKind.REWARD_MODEL,))
 PROBES = _rows("probes", (Kind.COUNTEREXAMPLES,), (*MEASURING, Split.TRAIN))
 SWAPS = _rows("swaps", PAIRED, (*MEASURING, Split.TRAIN))
@@ -61,16 +62,23 @@ ROLES: Mapping[str, Mapping[str, Takes]] = {
         Role.PROBES: PROBES,
         Role.SWAPS: SWAPS,
         Role.LABELLED: _rows("labelled", (Kind.COUNTEREXAMPLES,), (*MEASURING, Split.TRAIN)),
-        Role.BASE: BASE,
+        Role.BASE: POLICY,
         Role.QUALITY: REWARD,
         Role.PERSONALIZATION: REWARD,
     },
     RunKind.EVALUATE: {
         Role.GATE: _rows("prompts", ANY, MEASURING, True),
-        Role.BASE: BASE,
+        Role.BASE: POLICY,
         Role.QUALITY: REWARD,
         Role.PERSONALIZATION: REWARD,
     },
+    RunKind.QUANTIZE: {
+        Role.BASE: BASE,
+        Role.SWAPS: SWAPS,
+        Role.GATE: _rows("prompts", ANY, MEASURING),
+        Role.PERSONALIZATION: REWARD,
+    },
+    RunKind.PREDICT: {Role.QUALITY: REWARD, Role.PERSONALIZATION: REWARD},
 }
 # Rows of the gate of a GRPO run are not handed to the engine: they say where its base was measured.
 NOT_WRITTEN = {(RunKind.GRPO, Role.GATE)}

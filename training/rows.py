@@ -32,6 +32,8 @@ PAIR = {
     "judgements": "int64",  # labels or votes
     "agreeing": "int64",  # of them, for the chosen answer
     "owner_votes": "int64",  # of them, by the person behind the persona
+    "weight": "float64",  # share for the chosen answer − share for the other one
+    "raters": "string",  # pseudonyms of who voted, with commas; "" where annotators judged
     "simulated": "bool",  # a program judged
     "pair": "string",  # shared by the two directions of a counterfactual
 }
@@ -49,16 +51,32 @@ COLUMNS: dict[str, dict[str, str]] = {
         **ABOUT,
     },
 }
+# What a row may have besides, never empty: a row without it is written as it always was.
+OPTIONAL: dict[str, tuple[str, ...]] = {
+    "instructions": ("task",),  # canonical JSON: what rules check, see `training.records.tasks`
+    "counterexamples": ("task",),
+}
 
 
 def columns(kind: str) -> dict[str, str]:
     """The columns of the exported files of a kind."""
-    return {"id": "string", **COLUMNS[kind], "stratum": "string"}
+    more = dict.fromkeys(OPTIONAL.get(kind, ()), "string")
+    return {"id": "string", **COLUMNS[kind], **more, "stratum": "string"}
+
+
+NEWER = ("weight", "raters", "task")  # rows that were frozen before have none of them
+
+
+def columns_of(kind: str, row: Mapping[str, Any]) -> dict[str, str]:
+    """The columns of a frozen set that holds such a row: it stays as it was frozen (V10)."""
+    known = columns(kind)
+    return {n: of for n, of in known.items() if n not in NEWER or n in row}
 
 
 def text_of(kind: str, row: Mapping[str, Any]) -> tuple[str, str]:
     """The canonical text of a row and its hash. Raises KeyError where a column lacks."""
-    line = canonical_json({name: row[name] for name in COLUMNS[kind]})
+    more = [name for name in OPTIONAL.get(kind, ()) if row.get(name)]
+    line = canonical_json({name: row[name] for name in (*COLUMNS[kind], *more)})
     return line, digest_of(kind, line)
 
 
@@ -77,8 +95,11 @@ def spoken(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(str(turn["content"]) for turn in messages if turn["content"])
 
 
-def arrow_schema(kind: str) -> Any:
-    """The schema of pyarrow: explicit, so that empty columns keep their types."""
+def arrow_schema(kind: str, row: Mapping[str, Any] | None = None) -> Any:
+    """The schema of pyarrow: explicit, so that empty columns keep their types.
+
+    With a row, the columns of a frozen set that holds it.
+    """
     import pyarrow as pa
 
     plain = {
@@ -104,4 +125,5 @@ def arrow_schema(kind: str) -> Any:
         ),
     }
     types = {**plain, **lists}
-    return pa.schema([(name, types[of]) for name, of in columns(kind).items()])
+    names = columns(kind) if row is None else columns_of(kind, row)
+    return pa.schema([(name, types[of]) for name, of in names.items()])

@@ -14,14 +14,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from training import policies
 from training.filters import PAIRS, SPLITS
 from training.models import Dataset, DatasetItem, RowText
-from training.rows import arrow_schema, columns, digest_of, spoken
+from training.rows import OPTIONAL, arrow_schema, columns_of, digest_of, spoken
 from webapp.catalog.texts import canonical_json, sha256
 from webapp.core.errors import Refused
 
@@ -47,6 +47,7 @@ def items(dataset: Dataset, split: str) -> Iterator[list[DatasetItem]]:
 def read_rows(dataset: Dataset, split: str, gone: list[str] | None = None) -> Iterator[Any]:
     """The rows of a split with all their columns; hashes of erased ones are added to `gone`."""
     policies.check_frozen(dataset)
+    empty = no_tasks(dataset)
     for chunk in items(dataset, split):
         texts = RowText.objects.in_bulk([item.row_sha256 for item in chunk])
         for item in chunk:
@@ -57,7 +58,14 @@ def read_rows(dataset: Dataset, split: str, gone: list[str] | None = None) -> It
                 continue
             if digest_of(dataset.kind, text.line) != item.row_sha256:
                 raise Damaged(f"row {item.row_sha256} is not what was frozen", code="damaged")
-            yield {"id": item.row_sha256, **json.loads(text.line), "stratum": item.stratum}
+            found = {**empty, **json.loads(text.line)}
+            yield {"id": item.row_sha256, **found, "stratum": item.stratum}
+
+
+def no_tasks(dataset: Dataset) -> dict[str, str]:
+    """The optional columns, empty, where some row of the dataset has one; else none (V10)."""
+    names = OPTIONAL.get(dataset.kind, ()) if dataset.counts.get("tasks") else ()
+    return dict.fromkeys(names, "")
 
 
 def jsonl(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
@@ -110,13 +118,21 @@ def manifest(
         "split_sha256": dataset.split_sha256,
         "rows": dataset.counts["groups"]["split"],
         "gone": sorted(gone),
-        "columns": columns(dataset.kind),
+        "columns": columns_in(dataset),
         "filter": dataset.filter,
         "lineage": dataset.lineage,
         "code_version": dataset.code_version,
         "frozen_at": dataset.frozen_at.isoformat() if dataset.frozen_at else "",
         "files": dict(files),
     }
+
+
+def columns_in(dataset: Dataset) -> dict[str, str]:
+    """The columns that the rows of a frozen set have."""
+    rows = DatasetItem.objects.filter(dataset=dataset).values("row_sha256")
+    text = RowText.objects.filter(sha256__in=rows).first()
+    found = json.loads(text.line) if text else {}
+    return columns_of(dataset.kind, {**found, **no_tasks(dataset)})
 
 
 def gone_rows(dataset: Dataset) -> Iterator[str]:
@@ -138,11 +154,17 @@ def as_engine(row: Mapping[str, Any]) -> dict[str, Any]:
     found |= {new: spoken(row[old]) for old, new in texts.items() if old in row}
     if "better" in row:
         found["better"] = spoken(row["better"])
-    return found
+    return found | task_of(row)
+
+
+def task_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The task of a stored row as the engine reads it: `task`, an object or None; {} where no row
+    of the dataset has one."""
+    return {"task": json.loads(row["task"]) if row["task"] else None} if "task" in row else {}
 
 
 def prompts(dataset: Dataset, split: str) -> Iterator[dict[str, Any]]:
-    """Every prompt with every persona of a split once: what a policy is asked.
+    """Every prompt with every persona of a split once, with its task: what a policy is asked.
 
     One question under several personas stands together, so that a batch compares them.
     """
@@ -150,7 +172,7 @@ def prompts(dataset: Dataset, split: str) -> Iterator[dict[str, Any]]:
     rows = DatasetItem.objects.filter(dataset=dataset, split=split)
     ordered = rows.order_by("prompt_sha256", "persona_id", "row_sha256")
     waiting = iter(ordered.values_list("row_sha256", "stratum").iterator(chunk_size=CHUNK))
-    last, personas = None, set[str]()
+    last, asked = None, dict[str, dict[str, Any]]()  # of the last prompt, by persona
     while chunk := list(islice(waiting, CHUNK)):
         texts = RowText.objects.in_bulk([digest for digest, _stratum in chunk])
         for digest, stratum in chunk:
@@ -158,12 +180,18 @@ def prompts(dataset: Dataset, split: str) -> Iterator[dict[str, Any]]:
             if "prompt" not in row:
                 continue
             if row["prompt"] != last:
-                last, personas = row["prompt"], set()
-            if row["persona"] not in personas:
-                personas.add(row["persona"])
-                asked = {"persona": row["persona"], "prompt": row["prompt"]}
-                about = {name: row[name] for name in ("persona_id", "language")}
-                yield {"id": sha256(canonical_json(asked)), **asked, **about, "stratum": stratum}
+                yield from asked.values()
+                last, asked = row["prompt"], {}
+            found = asked.setdefault(row["persona"], _prompt(row, stratum))
+            if row.get("task"):  # all rows of a prompt and persona that have one have the same
+                found |= task_of(row)
+    yield from asked.values()
+
+
+def _prompt(row: Mapping[str, Any], stratum: str) -> dict[str, Any]:
+    asked = {"persona": row["persona"], "prompt": row["prompt"]}
+    about = {name: row[name] for name in ("persona_id", "language")}
+    return {"id": sha256(canonical_json(asked)), **asked, **about, "stratum": stratum}
 
 
 def swaps(dataset: Dataset, split: str = "") -> Iterator[dict[str, Any]]:
@@ -217,8 +245,10 @@ def _write_parquet(kind: str, path: Path, rows: Iterable[Mapping[str, Any]]) -> 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema, count = arrow_schema(kind), 0
-    waiting = iter(rows)
+    waiting, count = iter(rows), 0
+    first = list(islice(waiting, 1))
+    schema = arrow_schema(kind, first[0] if first else None)
+    waiting = chain(first, waiting)
     with pq.ParquetWriter(path, schema, compression="zstd") as out:
         while batch := list(islice(waiting, ROW_GROUP)):
             out.write_table(pa.Table.from_pylist(batch, schema=schema))

@@ -1,9 +1,21 @@
 from django.urls import path
+from django.views.generic import RedirectView
 
-from training.views import datasets, edges, gates, records, run_launch, run_lists, runs
+from training.views import (
+    chains,
+    datasets,
+    edges,
+    evidence,
+    gates,
+    records,
+    run_launch,
+    run_lists,
+    runs,
+)
 
 app_name = "training"
 urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="training:datasets")),
     path("datasets/", datasets.dataset_list, name="datasets"),
     path("datasets/new/", datasets.create, name="dataset_new"),
     path("datasets/<int:pk>/", datasets.dataset, name="dataset"),
@@ -39,6 +51,7 @@ urlpatterns = [
     path("gates/new/", gates.create, name="gate_new"),
     path("gates/<int:pk>/", gates.gate, name="gate"),
     path("gates/<int:pk>/start/", gates.start, name="gate_start"),
+    path("runs/<int:pk>/gate/", gates.start_along, name="gate_along"),
     path("gates/runs/<int:pk>/", gates.gate_run, name="gate_run"),
     path("gates/runs/<int:pk>/progress/", gates.progress, name="gate_progress"),
     path("gates/runs/<int:pk>/again/", gates.again, name="gate_again"),
@@ -46,6 +59,20 @@ urlpatterns = [
     path("gates/runs/<int:pk>/promote/", gates.promote, name="gate_promote"),
     path("gates/runs/<int:pk>/override/", gates.override, name="gate_override"),
     path("gates/overrides/<int:pk>/", edges.answer_override, name="override_answer"),
+    path("evidence/", evidence.evidence_list, name="evidence_list"),
+    path("evidence/<int:pk>/", evidence.evidence, name="evidence"),
+    path("evidence/<int:pk>/predict/", evidence.predict, name="evidence_predict"),
+    path("chains/", chains.chain_list, name="chains"),
+    path("chains/new/", chains.create, name="chain_new"),
+    path("chains/<int:pk>/", chains.chain, name="chain"),
+    path("chains/<int:pk>/edit/", chains.edit, name="chain_edit"),
+    path("chains/<int:pk>/arrows/", chains.arrows, name="chain_arrows"),
+    path("chains/<int:pk>/start/", chains.start, name="chain_start"),
+    path("chains/runs/<int:pk>/cancel/", chains.cancel, name="chain_cancel"),
+    path("chains/stages/<int:pk>/go-on/", chains.go_on, name="chain_go_on"),
+    path("chains/stages/<int:pk>/retry/", chains.retry, name="chain_retry"),
     path("edges/", edges.edge_list, name="edges"),
+    path("edges/complaints/<int:item>/", edges.keep_complaint, name="edge_complaint"),
+    path("runs/<int:pk>/edge/", edges.keep_rollout, name="edge_rollout"),
     path("edges/<int:pk>/retire/", edges.retire, name="edge_retire"),
 ]

@@ -210,6 +210,7 @@ LANGUAGES = [("en", "English"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
 USE_I18N = True
 USE_TZ = True
+FORMAT_MODULE_PATH = ["webapp.formats"]
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 
 # Static files
@@ -285,7 +286,7 @@ SPECTACULAR_SETTINGS = {
 }
 
 # Jobs: Celery carries ids; the database is the queue.
-CELERY_BROKER_URL = REDIS_URL or "filesystem://localhost"
+CELERY_BROKER_URL = REDIS_URL or "palate-files://localhost"  # workers/broker.py
 _broker_folder = PALATE_HOME / "broker"
 if not REDIS_URL:
     for _name in ("messages", "control", "processed"):
@@ -305,6 +306,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_POOL = "workers.pool:TaskPool"  # ends with a killed child
 CELERY_TASK_DEFAULT_QUEUE = "default"
 # Every task names its queue here; `gpu` is served by the GPU node alone. What beat sends has a
 # queue of its own, so that it does not wait behind a long import, and expires when its next turn
@@ -323,6 +325,9 @@ CELERY_TASK_ROUTES = {
     "workers.freeze_dataset": {"queue": "default"},
     "workers.repair_training": {"queue": "repair"},
     "workers.decide_gates": {"queue": "default"},
+    "workers.gate_when_done": {"queue": "default"},
+    "workers.advance_chains": {"queue": "default"},
+    "workers.repair_chains": {"queue": "repair"},
     "workers.start_runs": {"queue": "gpu"},
     "workers.watch_runs": {"queue": "gpu"},
     "workers.annotation_statistics": {"queue": "default"},
@@ -350,6 +355,11 @@ CELERY_BEAT_SCHEDULE = {
         "task": "workers.repair_training",
         "schedule": 30.0,
         "options": {"expires": 30.0},
+    },
+    "repair-chains": {
+        "task": "workers.repair_chains",
+        "schedule": 15.0,
+        "options": {"expires": 15.0},
     },
     "watch-runs": {
         "task": "workers.watch_runs",

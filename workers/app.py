@@ -6,6 +6,8 @@ import os
 
 from celery import Celery
 
+import workers.broker  # noqa: F401 - its name must be known before the first message
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 
 app = Celery("palate")

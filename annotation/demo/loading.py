@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import combinations
 
 from django.conf import settings
+from django.db.models import Q
 
 from annotation.enums import Axis, ItemState, ProjectState
 from annotation.models import Item, Project
@@ -18,6 +19,7 @@ from annotation.services.simulated import make_simulated_annotators, simulate_la
 from annotation.simulation import SimulatedAnnotator, planted_truth
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
+from webapp.catalog.enums import Split
 from webapp.catalog.models import Answer
 from webapp.core.errors import Refused
 
@@ -97,6 +99,7 @@ def _add_pairs(manager: User, project: Project) -> None:
     readable: dict[tuple[int, int | None], list[Answer]] = defaultdict(list)
     for answer in (
         Answer.objects.filter(seal__released_at__isnull=False, body__isnull=False)
+        .exclude(Q(prompt__split=Split.HOLDOUT) | Q(persona_version__persona__split=Split.HOLDOUT))
         .select_related("prompt", "contestant", "body", "seal")
         .order_by("public_id")
     ):

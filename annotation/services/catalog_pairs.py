@@ -16,7 +16,7 @@ from annotation.services.chunks import chunks
 from annotation.services.items import Added, ItemDraft, add_items
 from annotation.services.projects import locked
 from annotation.services.queue import refresh_targets
-from webapp.catalog.enums import Where
+from webapp.catalog.enums import Split, Where
 from webapp.catalog.models import Answer, Contestant, Persona, Seal
 from webapp.catalog.selectors import readable_texts
 from webapp.catalog.services.answers import note_exposure
@@ -31,7 +31,8 @@ PAIRS_A_CALL = 2000
 def add_catalog_pair(*, actor: Any, project: Project, first: Answer, second: Answer) -> Added:
     """An item from two answers of the catalog to the same prompt and persona version.
 
-    Refused while a sealed round shows one of them: who labels it could not vote any more.
+    Refused while a sealed round shows one of them: who labels it could not vote any more. Refused
+    for what is held out for rounds: it never leaves them (V11).
     """
     policies.check_manage(actor)
     if (first.prompt_id, first.persona_version_id) != (second.prompt_id, second.persona_version_id):
@@ -44,6 +45,7 @@ def add_catalog_pair(*, actor: Any, project: Project, first: Answer, second: Ans
         locked(project.pk)
         for answer in (first, second):
             _check_not_sealed(answer)
+        _check_not_held_out(first)
         loaded = _loaded([(first.pk, second.pk)])
         if not loaded:
             raise Refused(_("The text of this answer was erased."), code="erased")
@@ -78,8 +80,8 @@ def add_catalog_pairs(
 ) -> tuple[int, int]:
     """Items from the answers of two contestants to the same prompts; at most 2,000 a call.
 
-    What a sealed round holds and pairs that the project has are left out. Returns the number of
-    items added and of pairs that are still to come.
+    What a sealed round holds, what is held out, and pairs that the project has are left out.
+    Returns the number of items added and of pairs that are still to come.
     """
     policies.check_manage(actor)
     if first.pk == second.pk:
@@ -118,7 +120,9 @@ def _free_pairs(project: Project, first: Contestant, second: Contestant) -> list
 
 
 def _slots(contestant: Contestant) -> dict[tuple[int, int | None], int]:
-    rows = readable_texts(contestant).filter(answer__draw=0)
+    held = Q(answer__prompt__split=Split.HOLDOUT)
+    held |= Q(answer__persona_version__persona__split=Split.HOLDOUT)
+    rows = readable_texts(contestant).filter(answer__draw=0).exclude(held)
     columns = ("answer__prompt_id", "answer__persona_version_id", "answer_id")
     found = rows.order_by("answer_id").values_list(*columns)
     return {(prompt, version): answer for prompt, version, answer in found}
@@ -142,6 +146,17 @@ def _note_chosen(actor: Any, pairs: Sequence[tuple[Answer, Answer]]) -> None:
     """Who chose the two models knows who wrote the texts, and does not vote on them (V7)."""
     met = sorted({answer.pk for pair in pairs for answer in pair})
     note_exposure(user=actor, answers=met, where=Where.AUDITED)
+
+
+def _check_not_held_out(answer: Answer) -> None:
+    """Raise where the question or the persona is kept for holdout contexts."""
+    version = answer.persona_version
+    splits = {answer.prompt.split, version.persona.split if version else Split.NONE}
+    if Split.HOLDOUT in splits:
+        raise Refused(
+            _("This question or persona is held out for rounds and never labelled."),
+            code="holdout",
+        )
 
 
 def _check_not_sealed(answer: Answer) -> None:

@@ -20,6 +20,8 @@ DEMO_LOGINS: tuple[tuple[str, Role], ...] = (
     ("rui", Role.RATER),
     ("vera", Role.VIEWER),
 )
+# Of `make loop`: two, because an override and an unsealing need two.
+LOOP_LOGINS: tuple[tuple[str, Role], ...] = (("loop-ada", Role.ADMIN), ("loop-ben", Role.ADMIN))
 OPEN_ROUND_RATERS = ("chen", "rosa", "ravi", "rui")
 
 

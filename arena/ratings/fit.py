@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import choix
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
@@ -132,6 +131,8 @@ def virtual_ties(graph: Connectivity) -> FloatArray:
 
 def _fit_group(counts: Counts) -> FloatArray:
     """(n,) choix's spectral fit of a strongly connected group, polished by Newton's method."""
+    import choix  # brings scipy.stats: half a second that other processes need not spend
+
     wins = counts.wins
     try:
         with warnings.catch_warnings():

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.sparse import hstack
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from arena.ratings.clusters import (
     DENSE_CELLS,
@@ -132,7 +132,7 @@ def quantile(df: float, confidence: float) -> float:
     """The two-sided Student t quantile; NaN without degrees of freedom."""
     if df <= 0:
         return float("nan")
-    return float(student.ppf(0.5 + 0.5 * confidence, df))
+    return float(stdtrit(df, 0.5 + 0.5 * confidence))
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Avg, Count
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -161,6 +161,28 @@ def costs_of(round_: Round) -> list[Cost]:
         _cost(maker, by_maker.get(maker.pk, []), failed.get(maker.pk, 0))
         for maker in sorted(makers, key=str)
     ]
+
+
+@dataclass(frozen=True)
+class PerAnswer:
+    """Means per answer; None where nobody counted."""
+
+    prompt_tokens: float | None
+    completion_tokens: float | None
+    milliseconds: float | None
+
+
+def cost_per_answer(round_: Round) -> dict[int, PerAnswer]:
+    """By contestant whose answers were made here, in one query. Refused until unsealed."""
+    if round_.state != RoundState.UNSEALED:
+        raise Refused(_("This is told when the round is unsealed."), code="sealed")
+    rows = (
+        AnswerCost.objects.filter(answer__entries__context__round=round_)
+        .values_list("answer__contestant")
+        .annotate(Avg("prompt_tokens"), Avg("completion_tokens"), Avg("milliseconds"))
+        .order_by()
+    )
+    return {pk: PerAnswer(*means) for pk, *means in rows}
 
 
 def _cost(maker: Contestant, rows: list[AnswerCost], failed: int) -> Cost:

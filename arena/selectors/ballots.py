@@ -91,10 +91,16 @@ def progress_of(user: Any, round_: Round) -> Progress:
     )
     seats = counts["raters"] or RoundRater.objects.filter(round=round_).count()
     left = max(round_.planned_votes - counts["all"], 0)
-    # What is left is shared evenly: the goal moves with the others' pace and is reached last.
-    target = counts["own"] + -(-left // (seats or 1))
+    to_go = _to_go(planned=round_.planned_votes, own=counts["own"], left=left, seats=seats or 1)
+    target = counts["own"] + min(left, to_go)
     last = counts["last"] or ""
     return Progress(done=counts["own"], target=target, last=last, complete=left == 0)
+
+
+def _to_go(*, planned: int, own: int, left: int, seats: int) -> int:
+    """His share stays where it is until he has given it; then what the others left is shared."""
+    share = -(-planned // seats)
+    return share - own if own < share else -(-left // seats)
 
 
 def _voted(user: Any, round_: Round) -> QuerySet[Assignment]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 
 from arena.enums import AssignmentState
 from arena.leakage import Hit, RulePolicy, ScreeningRule, masked_excerpt
@@ -103,8 +103,18 @@ def entries_in_battles(round_: Round) -> int:
     return Entry.objects.filter(used, context__round=round_).count()
 
 
+def asked_contexts(round_: Round) -> QuerySet[Context]:
+    """All that were drawn; once the round was opened, those that a battle asks about. Of the others
+    fewer than two answers could be shown, or no vote was planned.
+    """
+    drawn = Context.objects.filter(round=round_)
+    if round_.opened_at is None:
+        return drawn
+    return drawn.filter(Exists(Slot.objects.filter(context=OuterRef("pk"))))
+
+
 def context_totals(round_: Round) -> dict[str, int]:
-    return Context.objects.filter(round=round_).aggregate(
+    return asked_contexts(round_).aggregate(
         total=Count("pk"),
         holdout=Count("pk", filter=Q(holdout=True)),
         personas=Count("persona_version", distinct=True),

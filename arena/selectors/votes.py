@@ -6,7 +6,8 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from arena.enums import AssignmentState, Axis
 from arena.exclusions import CastVote
-from arena.models import Assignment, Context, Round, RoundRater, Slot, Vote
+from arena.models import Assignment, Round, RoundRater, Slot, Vote
+from arena.selectors.rounds import asked_contexts
 from webapp.catalog.models import Contestant
 
 _COLUMNS = (
@@ -85,7 +86,7 @@ def round_totals(round_: Round) -> dict[str, int]:
 
 def coverage_by_stratum(round_: Round) -> list[dict[str, object]]:
     """Contexts, planned and given votes per stratum; never per contestant or pair (V2)."""
-    contexts = Context.objects.filter(round=round_).values("stratum").annotate(n=Count("pk"))
+    contexts = asked_contexts(round_).values("stratum").annotate(n=Count("pk"))
     planned = {
         row["context__stratum"]: row["n"] * round_.votes_per_battle
         for row in Slot.objects.filter(round=round_)

@@ -105,6 +105,7 @@ def _add_contexts(round_: Round, plan: RoundPlan, seed: bytes) -> None:
     else:
         cells = [SampledContext("", prompt.id, prompt.stratum, "rotating") for prompt in prompts]
         cells = _first(cells, plan.prompts_n, seed)
+    cells = _without_retired(cells)
     newest = _newest_versions({int(cell.persona) for cell in cells if cell.persona})
     Context.objects.bulk_create(
         (
@@ -119,6 +120,23 @@ def _add_contexts(round_: Round, plan: RoundPlan, seed: bytes) -> None:
         ),
         batch_size=500,
     )
+
+
+def _without_retired(cells: list[SampledContext]) -> list[SampledContext]:
+    """Contexts whose votes became training pairs do not come back (V11)."""
+    rows = Context.objects.filter(retired_at__isnull=False)
+    retired = {
+        (str(persona or ""), str(prompt))
+        for persona, prompt in rows.values_list("persona_version__persona", "prompt")
+    }
+    left = [cell for cell in cells if (cell.persona, cell.prompt) not in retired]
+    if not left:
+        raise InvalidInput(
+            _("The votes on all these contexts became training pairs. Choose other prompts."),
+            field="prompts",
+            code="retired",
+        )
+    return left
 
 
 def _first(cells: list[SampledContext], n: int, seed: bytes) -> list[SampledContext]:

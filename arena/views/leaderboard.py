@@ -20,19 +20,21 @@ from django.utils.cache import patch_cache_control, patch_vary_headers
 from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
-from arena import exports
+from arena import exports, policies
 from arena.enums import COMPOSITE, Axis, Variant
 from arena.models import Round
 from arena.selectors import history as past
 from arena.selectors import leaderboard as select
 from arena.selectors import statements as say
+from arena.selectors.answering import cost_per_answer
+from arena.selectors.lineage import lineages_of
+from arena.views.board_lines import interval, lines, percent, points
 from webapp.accounts.enums import Role
 from webapp.catalog.strata import stratum_label
 from webapp.core.charts import (
     HistoryPoint,
     HistorySeries,
     history_chart,
-    interval_mark,
     mark_range,
     range_ends,
 )
@@ -97,21 +99,6 @@ def _chosen_round(request: HttpRequest, rounds: list[Round]) -> Round | None:
 
 
 @dataclass(frozen=True)
-class Line:
-    """A row of the table, ready to read."""
-
-    rank: str
-    name: str
-    first: bool
-    rating: str
-    interval: str
-    mark: SafeString
-    votes: str
-    ties: str
-    both_bad: str
-
-
-@dataclass(frozen=True)
 class Tab:
     label: str
     url: str
@@ -127,10 +114,14 @@ def leaderboard(request: HttpRequest) -> HttpResponse:
     if round_ is None:
         return _page(request, "arena/leaderboard.html", {"board": None})
     board = select.read_board(round_, **_choices(request))
+    costs = cost_per_answer(round_)
     context = {
         **_shared(board),
         "rounds": rounds,
-        "lines": _lines(board),
+        "lines": lines(board, costs),
+        "costs": bool(costs),
+        "lineages": lineages_of(row.contestant_id for row in board.rows),
+        "admin": policies.may_administer(request.user),
         "tabs": _tabs(board, reverse("arena:leaderboard")),
         "ends": range_ends(*mark_range(exports.interval_rows(board))),
         "picture": exports.picture_title(board),
@@ -178,40 +169,6 @@ def _tabs(board: select.Board, path: str) -> list[Tab]:
     return tabs
 
 
-def _lines(board: select.Board) -> list[Line]:
-    rows = exports.interval_rows(board)
-    low, high = mark_range(rows)
-    return [
-        Line(
-            rank=row.rank,
-            name=row.contestant,
-            first=row.first,
-            rating=_points(row.rating),
-            interval=_interval(row.lo, row.hi),
-            mark=interval_mark(drawn, low, high),
-            votes=f"{row.votes:,}",
-            ties=_percent(row.tie_rate),
-            both_bad=_percent(row.both_bad_rate),
-        )
-        for row, drawn in zip(board.rows, rows, strict=True)
-    ]
-
-
-def _points(value: float | None) -> str:
-    return "–" if value is None else f"{value:z,.0f}".replace("-", "−")
-
-
-def _interval(lo: float | None, hi: float | None) -> str:
-    """Bounds on the Elo scale; an end that the votes leave open is written as …"""
-    if lo is None and hi is None:
-        return "–"
-    return f"{'…' if lo is None else _points(lo)} – {'…' if hi is None else _points(hi)}"
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.0f} %"
-
-
 @readers
 @require_safe
 def heatmap(request: HttpRequest, pk: int) -> HttpResponse:
@@ -236,7 +193,7 @@ def heatmap(request: HttpRequest, pk: int) -> HttpResponse:
 def _cell(share: float | None, votes: int, diagonal: bool) -> str:
     if diagonal:
         return ""
-    return "–" if share is None else f"{_percent(share)} / {votes:,}"
+    return "–" if share is None else f"{percent(share)} / {votes:,}"
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -373,8 +330,8 @@ def _point(at: int, entry: past.HistoryRow) -> HistoryPoint:
 def _cell_of(entry: past.HistoryRow | None) -> str:
     if entry is None or entry.joined_rating is None:
         return "–"
-    bounds = _interval(entry.joined_lo, entry.joined_hi)
-    return f"{_points(entry.joined_rating)} ({bounds})"
+    bounds = interval(entry.joined_lo, entry.joined_hi)
+    return f"{points(entry.joined_rating)} ({bounds})"
 
 
 @readers

@@ -84,7 +84,7 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const el = event.target;
     if (!(el instanceof Element) || typing(el) || document.querySelector("dialog[open]")) return;
-    const row = el.closest(".verdict");
+    const row = el.closest(".verdict") || openRow(event, el);
     if (row && event.key in DIRECTIONS) return take(event, () => point(row, DIRECTIONS[event.key]));
     if (row && strengths(row).length && /^[1-3]$/.test(event.key)) return take(event, () => setStrength(row, event.key, true));
     if (event.key === "Enter") return onEnter(event, el);
@@ -92,6 +92,12 @@
     if (["PageUp", "PageDown", "Home", "End"].includes(event.key)) return scrollAnswers(event, el);
     const action = keys.get(event.key.toLowerCase());
     if (action) take(event, () => ACTIONS[action] && ACTIONS[action]());
+  }
+
+  // In a narrow window no row has the focus at first; up and down scroll there.
+  function openRow(event, el) {
+    if (el !== document.body || !["ArrowLeft", "ArrowRight"].includes(event.key)) return null;
+    return rows().find((row) => !chosen(row)) || null;
   }
 
   function take(event, run) {

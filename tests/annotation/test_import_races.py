@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import threading
 import time
@@ -47,9 +48,9 @@ def many(count: int) -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Path:
     folder = tmp_path_factory.mktemp("home")
-    assert manage(folder, "migrate", "-v0").wait() == 0
+    shutil.copy(empty_database, folder / "palate.sqlite3")
     assert manage(folder, "shell", "-v0", "-c", SETUP).wait() == 0
     return folder
 

@@ -58,7 +58,7 @@ def busy_desk() -> Desk:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("no_collection")
+@pytest.mark.usefixtures("no_collection", "kept_connection")
 @pytest.mark.parametrize("role", ["", "admin", "annotator", "viewer"])
 def test_no_request_breaks_the_api_or_its_description(role: str) -> None:
     """Made-up requests, half of them about a project and an item that exist."""

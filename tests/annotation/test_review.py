@@ -86,7 +86,7 @@ def test_an_item_decided_by_hand_without_script(client: Client) -> None:
 
 def test_what_an_adjudicator_sees_has_the_sides_of_the_labels(client: Client) -> None:
     """Canonical verdicts are told as they look from where the adjudicator stands."""
-    desk = disputed_desk(n_items=4)
+    desk = disputed_desk(n_items=16)  # drawn: of four, all fell alike once in eight
     judith = adjudicator(desk)
     client.force_login(judith)
     sides = set()

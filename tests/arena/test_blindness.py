@@ -250,7 +250,9 @@ START = [
     "/admin/", "/catalog/", "/catalog/imports/", "/catalog/contestants/", "/api/schema/",
     "/catalog/contestants/add/endpoint/", "/catalog/contestants/add/checkpoint/",
     "/training/runs/", "/training/runs/new/?preset=tiny&kind=grpo", "/training/gates/",
-    "/training/gates/new/", "/training/edges/", "/training/datasets/",
+    "/training/runs/new/?preset=tiny&kind=quantize",
+    "/training/gates/new/", "/training/chains/", "/training/chains/new/", "/training/edges/",
+    "/training/evidence/", "/training/datasets/",
     "/annotation/", "/annotation/work/", "/api/v1/annotation/projects/",
     "/api/v1/rounds/", "/api/v1/voting/rounds/", "/api/v1/voting/receipts/", "/no-such-page/",
 ]  # fmt: skip

@@ -49,7 +49,7 @@ def no_collection() -> Iterator[None]:
 
 
 @pytest.mark.django_db
-@pytest.mark.usefixtures("no_collection")
+@pytest.mark.usefixtures("no_collection", "kept_connection")
 @pytest.mark.parametrize("role", ROLES)
 def test_no_request_breaks_the_api_or_its_description(role: str) -> None:
     """Made-up requests, half of them about rounds and contestants that exist."""

@@ -14,18 +14,23 @@ from django.urls import reverse
 from arena.enums import RoundState
 from arena.leakage import DEFAULT_POLICY
 from arena.models import Entry, Round, ScreeningHit
+from arena.selectors.rounds import context_totals
+from arena.selectors.votes import coverage_by_stratum
 from arena.services import leases, votes
 from tests.arena.factories import (
     World,
     closed_round,
     draft_round,
     left_is_better,
+    make_answer,
+    make_prompt,
     make_world,
     open_round,
     screened_round,
     unsealed_round,
 )
 from webapp.accounts.models import User
+from webapp.catalog.models import Prompt
 
 pytestmark = pytest.mark.django_db
 
@@ -201,6 +206,19 @@ def test_a_round_is_shown_in_every_state_with_bounded_queries(world: World, make
         with CaptureQueriesContext(connection) as queries:
             assert client.get(reverse("arena:round_list")).status_code == 200
         assert len(queries) <= 6
+
+
+def test_an_opened_round_counts_the_contexts_that_are_asked(world: World) -> None:
+    """A question that was answered for one person alone is drawn for everybody."""
+    prompts = [row.pk for row in Prompt.objects.order_by("pk")]
+    extra = make_prompt("For one person?")
+    for contestant in world.contestants:
+        make_answer(contestant, extra, world.personas[0].versions.get(), f"Yes {contestant.pk}.")
+    drawn = context_totals(draft_round(world, prompts=[*prompts, extra.pk]))["total"]
+    round_ = open_round(world, prompts=[*prompts, extra.pk], name="Another", planned_votes=39)
+    asked = context_totals(round_)["total"]
+    assert drawn - asked == len(world.personas) - 1
+    assert sum(int(str(row["contexts"])) for row in coverage_by_stratum(round_)) == asked
 
 
 def test_remarks_are_read_after_unsealing_with_names(world: World) -> None:

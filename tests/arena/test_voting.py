@@ -316,6 +316,17 @@ def test_before_the_first_vote_the_target_is_ones_share(world: World) -> None:
     assert (progress.done, progress.target) == (0, 4)
 
 
+def test_ones_share_stays_while_one_votes(world: World) -> None:
+    open_round(world, planned_votes=12)
+    client = browser(world.raters[0])
+    for done in range(4):
+        progress = client.get(reverse("arena:vote")).context["progress"]
+        assert (progress.done, progress.target) == (done, 4)
+        cast(client, current_token(client))
+    progress = client.get(reverse("arena:vote")).context["progress"]
+    assert (progress.done, progress.target) == (4, 7)  # the other 8 are shared by three
+
+
 def test_the_goal_is_reached_only_when_all_planned_votes_are_in(world: World) -> None:
     open_round(world, planned_votes=6)
     client = browser(world.raters[0])

@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.conftest import PASSWORD
+from webapp.accounts.models import User
 
+HOST = "localhost"  # of pytest-django's live server
+BACKEND = "django.contrib.auth.backends.ModelBackend"
 CANDIDATES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     "--no-sandbox",
@@ -63,6 +68,17 @@ def new_context(chromium: Browser, live_server: Any) -> Iterator[Callable[..., B
 
 
 def log_in(context: BrowserContext, name: str) -> Page:
+    """An empty page of somebody who has logged in, without the form."""
+    client = Client()
+    client.force_login(User.objects.get(username=name), backend=BACKEND)
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    context.add_cookies(
+        [{"name": settings.SESSION_COOKIE_NAME, "value": session, "domain": HOST, "path": "/"}]
+    )
+    return context.new_page()
+
+
+def log_in_by_form(context: BrowserContext, name: str) -> Page:
     page = context.new_page()
     page.goto("/accounts/login/")
     page.fill("input[name=username]", name)

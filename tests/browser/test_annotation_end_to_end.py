@@ -16,7 +16,7 @@ from playwright.sync_api import BrowserContext, Page
 
 from annotation.models import Item, Project
 from tests.annotation.test_trl import TRAIN
-from tests.browser.conftest import log_in
+from tests.browser.conftest import log_in_by_form
 from tests.conftest import make_user
 from webapp.accounts.enums import Role
 
@@ -159,15 +159,15 @@ def test_from_a_file_of_pairs_to_a_training_step(
     make_user("mara", Role.ADMIN)
     for n in (1, 2, 3):
         make_user(f"ann-{n}", Role.ANNOTATOR)
-    manager = log_in(new_context(), "mara")
+    manager = log_in_by_form(new_context(), "mara")
     manager.set_default_timeout(90_000)  # jobs run within the request here, TRL's check among them
     project = make_project(manager, judged_pairs(tmp_path))
     for name, contrary in (("ann-1", False), ("ann-2", True)):
-        page = log_in(new_context(), name)
+        page = log_in_by_form(new_context(), name)
         assert label_with_keys(page, project, contrary=contrary) == N
     disputed = Item.objects.filter(project=project, state="disputed")
     assert disputed.count() == 1
-    adjudicate(log_in(new_context(), "ann-3"), project)
+    adjudicate(log_in_by_form(new_context(), "ann-3"), project)
     assert Item.objects.filter(project=project, state="done").count() == N
     path = export(manager, project, tmp_path)
     rows = [json.loads(line) for line in path.read_text().splitlines()]

@@ -37,6 +37,7 @@ def test_from_filter_to_files(new_context: Callable[..., BrowserContext]) -> Non
     make_pairs(people=6, prompts=6)
     bring_in("tool_traces", trace())
     page = log_in(new_context(accept_downloads=True), admin().username)
+    page.goto("/")
     page.get_by_role("link", name="Datasets").click()
     check(page)
     page.get_by_role("link", name="New dataset").first.click()

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page
 
 from arena.models import Round, Vote
-from tests.browser.conftest import log_in
+from tests.browser.conftest import log_in_by_form
 from tests.conftest import make_user
 from webapp.accounts.enums import Role
 from webapp.catalog.models import Answer
@@ -96,7 +96,7 @@ def test_from_two_files_to_a_verified_leaderboard(
 ) -> None:
     for name, role in (("ada", Role.ADMIN), ("ben", Role.ADMIN), ("rita", Role.RATER)):
         make_user(name, role)
-    ada = log_in(new_context(), "ada")
+    ada = log_in_by_form(new_context(), "ada")
     for model in ("birch", "maple"):
         upload(ada, report(model, tmp_path))
     assert Answer.objects.count() == 2 * 2 * 4 * 2
@@ -109,7 +109,7 @@ def test_from_two_files_to_a_verified_leaderboard(
     commitment = Round.objects.get().commitment
     assert commitment in ada.content()
 
-    rita = log_in(new_context(), "rita")
+    rita = log_in_by_form(new_context(), "rita")
     assert vote_with_keys(rita) == 12
     # Which axis is asked first is fixed per rater by the secret seed.
     given = {tuple(sorted(pair)) for pair in Vote.objects.values_list("quality", "personalization")}
@@ -124,7 +124,7 @@ def test_from_two_files_to_a_verified_leaderboard(
     ada.goto(page)
     ada.fill("#close-reason", "All planned votes are in.")
     ada.click("button:has-text('Close the round now')")
-    ben = log_in(new_context(), "ben")
+    ben = log_in_by_form(new_context(), "ben")
     for person in (ada, ben):
         person.goto(page)
         person.fill("#approve-reason", "Closed and rated.")

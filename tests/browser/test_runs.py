@@ -74,6 +74,7 @@ def steps_drawn(plot: Locator) -> int:
 def freeze_a_dataset(page: Page) -> None:
     rows = [{"prompt": f"How do I brew tea {n}?", "completion": f"Like so {n}."} for n in range(12)]
     bring_in("instructions", *rows)
+    page.goto("/")
     page.get_by_role("link", name="Datasets").click()
     page.get_by_role("link", name="New dataset").first.click()
     page.get_by_role("link", name="instructions").click()
@@ -90,7 +91,8 @@ def launch(page: Page) -> TrainingRun:
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Runs").click()
     page.get_by_role("link", name="New run").first.click()
     check(page)
-    tiny = page.locator("section.card").filter(has=page.get_by_role("heading", name="tiny"))
+    named = page.get_by_role("heading", name="tiny", exact=True)
+    tiny = page.locator("section.card").filter(has=named)
     tiny.get_by_role("link", name="supervised fine-tuning").click()
     page.get_by_label("Name").fill("First try")
     page.get_by_label("Rows per device and pass").fill("0")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -39,9 +40,9 @@ def many(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Path:
     folder = tmp_path_factory.mktemp("home")
-    assert manage(folder, "migrate", "-v0").wait() == 0
+    shutil.copy(empty_database, folder / "palate.sqlite3")
     return folder
 
 

@@ -19,13 +19,14 @@ PATIENCE = 60.0  # seconds for a process to do something
 
 
 def instructions(tmp_path: Any, rows: int = 12, name: str = "Instructions") -> Dataset:
-    """A frozen dataset with a training and a gate split."""
+    """A frozen dataset with a training and a gate split, whose rows say what rules check."""
     known = Dataset.objects.filter(name=name).first()
     if known:
         return known
     file = tmp_path / f"{name}.jsonl"
     lines = (
-        f'{{"prompt": "How do I do {name} {n}?", "completion": "Like this {n}."}}\n'
+        f'{{"prompt": "How do I do {name} {n}?", "completion": "Like this {n}.", '
+        f'"task": {{"entities": ["{n}"], "words": [0, 20]}}}}\n'
         for n in range(rows)
     )
     file.write_text("".join(lines), encoding="utf-8")

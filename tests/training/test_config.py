@@ -45,7 +45,7 @@ def fields(problems: list[Problem]) -> list[str]:
 
 
 def test_every_preset_loads_for_every_kind_and_can_run_on_a_machine_that_fits() -> None:
-    assert preset_names() == ["lora-single-gpu", "reference-8b", "smol", "tiny"]
+    assert preset_names() == ["lora-single-gpu", "reference-8b", "smol", "tiny", "tiny-adapt"]
     for name in preset_names():
         for kind in ("sft", "reward_model", "grpo"):
             values = {"kind": kind, "preset": name, "model": {"path": "/models/base"}}

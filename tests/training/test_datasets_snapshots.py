@@ -70,13 +70,15 @@ LOAD = """
 import sys, datasets, pyarrow.parquet as pq
 from pathlib import Path
 from training.rows import COLUMNS, arrow_schema
+import json
 datasets.disable_progress_bars()
 root = Path(sys.argv[1])
 for kind in COLUMNS:
     files = sorted((root / kind / "1").glob("*.parquet"))
     assert files
     for file in files:
-        schema = arrow_schema(kind)
+        first = json.loads(file.with_suffix('.jsonl').open().readline())
+        schema = arrow_schema(kind, first)
         assert pq.read_schema(file).equals(schema), (kind, pq.read_schema(file))
         loaded = datasets.load_dataset(
             "parquet", data_files=str(file), split="train", cache_dir=str(root / "cache"))

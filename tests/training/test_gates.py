@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from tests.training.factories import admin
 from tests.training.gate_factories import (
@@ -24,6 +25,7 @@ from training.gate_policies import rewarded_by
 from training.models import (
     AuditMark,
     BaselineEvaluation,
+    Checkpoint,
     EdgeCase,
     GateRun,
     GateSpec,
@@ -31,7 +33,7 @@ from training.models import (
     Promotion,
     TrainingRun,
 )
-from training.selectors.audits import sample
+from training.selectors.audits import sample, scored
 from training.services import verdicts
 from training.services.audits import mark
 from training.services.edges import add_case, retire_case, rows_of
@@ -360,6 +362,22 @@ def test_an_item_is_read_once_however_often_it_was_answered(tmp_path: Path) -> N
     assert len({row["id"] for row in found}) == 5
 
 
+def test_items_that_another_model_made_edge_cases_are_read_all_the_same(tmp_path: Path) -> None:
+    """Else a small gate that somebody failed could let nobody in any more."""
+    spec = gate(tmp_path, to_audit=4)
+    for n in range(3):
+        measured(spec, policy(f"bad {n}", spec.baseline, {}), worse, plain)
+    assert EdgeCase.objects.count() == spec.items
+    case = add_case(actor=admin(), prompt="What about this?", summary="curious", reason="heard")
+    found = measured(spec, policy("good", spec.baseline, {}), better, plain)
+    assert found.verdict == "pass"
+    read = sample(found)
+    assert len(read) == 4
+    assert case.item not in {row["id"] for row in scored(found)}
+    read_all(found)
+    assert promote(actor=admin(), gate=found, name="ours").name == "ours"
+
+
 def test_only_answers_of_the_sample_are_marked(tmp_path: Path) -> None:
     found = passed(tmp_path, to_audit=2)
     with pytest.raises(InvalidInput):
@@ -437,3 +455,27 @@ def test_only_administrators(tmp_path: Path) -> None:
         start_gate(actor=viewer, spec=spec, candidate=candidate)
     with pytest.raises(Forbidden):
         promote_baseline(actor=viewer, run=spec.baseline, name="base")
+
+
+def test_a_broken_model_is_no_baseline(tmp_path: Path) -> None:
+    """Against one that a reward spoilt anything passes; one that passed may be the next."""
+    spec = gate(tmp_path)
+    asked: dict[str, Any] = {"dataset": spec.dataset, "scorers": spec.scorers, "rules": RULES}
+    asked |= {"quality": spec.quality, "personalization": spec.personalization}
+    hacked, sound = (
+        policy(name, spec.baseline, {Role.QUALITY: reward_model(f"reward of {name}", "quality")})
+        for name in ("hacked", "sound")
+    )
+    for run in (hacked, sound):
+        with pytest.raises(InvalidInput, match="passed no gate") as refused:
+            create_gate(actor=admin(), name=f"Against {run}", baseline=run, **asked)
+        assert refused.value.field == "baseline"
+    assert measured(spec, sound, better, plain).verdict == "pass"
+    middle = Checkpoint.objects.create(run=hacked, step=1, path="kept/step-1", at=timezone.now())
+    GateRun.objects.create(
+        spec=spec, candidate=hacked, checkpoint=middle, state="decided", verdict="pass",
+        decided_at=timezone.now(), created_by=admin(),
+    )  # fmt: skip
+    with pytest.raises(InvalidInput, match="passed no gate"):
+        create_gate(actor=admin(), name="After the middle", baseline=hacked, **asked)
+    assert create_gate(actor=admin(), name="Next", baseline=sound, **asked).baseline == sound

@@ -18,13 +18,10 @@ from typing import Any
 import pytest
 
 from tests.test_operations import ROOT, environment
+from tools.procfile import commands
 from training import processes
 
 FAKE = ROOT / "tests" / "training" / "fake_trainer.py"
-WORKER = ["-m", "celery", "--quiet", "-A", "workers.app", "worker", "-B", "--concurrency", "2",
-          "-Q", "default,repair,gpu", "--loglevel", "warning"]  # fmt: skip
-WEB = ["-m", "granian", "--interface", "wsgi", "webapp.wsgi:application", "--port", "0",
-       "--log-level", "warning"]  # fmt: skip
 PREPARE = """
 import django; django.setup()
 from django.core.management import call_command
@@ -45,6 +42,7 @@ class Site:
             SECRET_KEY="for this test",
             PALATE_TRAINER=f"{sys.executable} {FAKE}",
             RUN_WATCH_SECONDS="0.5",
+            PORT="0",
         )
         self.started: list[subprocess.Popen[bytes]] = []
 
@@ -55,10 +53,10 @@ class Site:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def start(self, arguments: list[str]) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, *arguments], cwd=ROOT, env=self.env, start_new_session=True
-        )
+    def start(self, name: str) -> subprocess.Popen[bytes]:
+        """A process of the Procfile."""
+        command = ["sh", "-c", f"exec {commands()[name]}"]
+        process = subprocess.Popen(command, cwd=ROOT, env=self.env, start_new_session=True)
         self.started.append(process)
         return process
 
@@ -96,19 +94,20 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_worker_and_web_may_be_killed_while_a_run_trains(site: Site) -> None:
-    worker, web = site.start(WORKER), site.start(WEB)
+    worker, beat, web = (site.start(name) for name in ("worker", "beat", "web"))
     launch = ["manage.py", "run_launch", "Long", "--kind", "sft", "--preset", "tiny"]
     site.run(*launch, "--input", "train=Instructions:train", "--set", "note=steps=2000 pause=0.1")
     site.until(lambda: site.read(RUN)[0] == "running" and site.read(RUN)[2] > 3)
     _state, pid, step, _attempts, name = site.read(RUN)
     folder = site.home / "runs" / name
     assert web.poll() is None
-    site.kill(worker)
-    site.kill(web)
+    for process in (worker, beat, web):
+        site.kill(process)
     time.sleep(1)
     assert processes.is_alive(pid, folder)
     assert processes.is_locked(folder)
-    site.start(WORKER)
+    site.start("worker")
+    site.start("beat")
     site.until(lambda: site.read(RUN)[2] > step + 20)  # it is read again from where it was left
     assert site.read(RUN)[1:4:2] == (pid, 1)
     site.run("-c", CANCEL)

@@ -36,6 +36,8 @@ def test_the_whole_loop_fits_together(tmp_path: Path, settings: Any) -> None:
     }
     assert grpo.samples.count() > 0
     assert grpo.checkpoints.filter(final=True, path="model").exists()
+    middle = grpo.checkpoints.get(path="kept/step-4")
+    assert (middle.step, len(middle.sha256), middle.removed_at) == (4, 64, None)
     assert loop.runs["quality"].checkpoints.filter(final=True).count() == 3
     baseline = BaselineEvaluation.objects.get()
     assert (baseline.base, baseline.result["answers"]) == ("Tiny SFT", baseline.result["n_ok"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.training.factories import admin
@@ -85,3 +87,16 @@ def test_a_full_quota_is_told_before_the_launch(tmp_path: Path, settings: object
     (problem,) = storage_problems(0.5)
     assert problem.field == "storage"
     assert used_gb() == pytest.approx(0.02, abs=1e-3)
+
+
+def test_the_plan_asks_as_much_for_many_runs_as_for_one(tmp_path: Path) -> None:
+    def count() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            plan(0.0)
+        return len(asked)
+
+    ended(sft(tmp_path, "kill"))
+    one = count()
+    for _ in range(3):
+        ended(sft(tmp_path, "kill"))
+    assert count() == one <= 8

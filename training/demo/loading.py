@@ -7,7 +7,7 @@ import random
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,13 +114,15 @@ def _instructions(actor: Any, rows: list[Any], corners: list[Corner]) -> Dataset
     known = Dataset.objects.filter(name=INSTRUCTIONS, state=DatasetState.FROZEN).first()
     if known is not None:
         return known
-    _import(actor, rows, "instructions", kind=RECORDS)
+    import_rows(actor, rows, "instructions", kind=RECORDS)
     seed = teaching_seed(corners)
     values = {"categories": [world.CATEGORY], **SPLITTING, "seed": seed}
-    return _frozen(actor, INSTRUCTIONS, "instructions", values)
+    return frozen(actor, INSTRUCTIONS, "instructions", values)
 
 
-def teaching_seed(corners: list[Corner]) -> int:
+def teaching_seed(
+    corners: list[Corner], teaches: Callable[[list[Corner]], bool] = world.teaches_all
+) -> int:
     """The first seed of the splits with which training shows everything that can be asked."""
     records = Record.objects.filter(kind="instructions", category=world.CATEGORY)
     rows = records.values_list("prompt_sha256", "persona")
@@ -131,7 +133,7 @@ def teaching_seed(corners: list[Corner]) -> int:
         strata = {str(p.pk): stratum_of(p.features, spec.stratum_features) for p in people}
         given = assign_splits(spec, cells, strata).cells
         found = {prompt: split for (prompt, _persona), split in given.items()}
-        if world.teaches_all([c for c in corners if found[hash_of(c)] == "train"]):
+        if teaches([c for c in corners if found[hash_of(c)] == "train"]):
             return seed
     raise Refused("No split of the workshop teaches everything.", code="no_seed")
 
@@ -144,24 +146,24 @@ def _pairs(actor: Any, name: str, axis: str, rows: list[Any]) -> Dataset:
         actor=actor, name=name, guidelines=GUIDELINES[name], settings={"axes": [axis], **PLAIN}
     )
     options = pair_imports.check_options(project, {"axis": axis})
-    _import(
+    import_rows(
         actor, rows, "palate_pairs", kind=pair_imports.KIND, subject=project.pk, options=options
     )
     values = {**world.SHARES, "axis": axis, "sources": ["annotation"], "projects": [project.pk]}
-    return _frozen(actor, name, "preferences", values)
+    return frozen(actor, name, "preferences", values)
 
 
 def _defects(actor: Any, rows: list[Any]) -> Dataset:
     known = Dataset.objects.filter(name=DEFECTS, state=DatasetState.FROZEN).first()
     if known is not None:
         return known
-    _import(actor, rows, "counterexamples", kind=RECORDS)
+    import_rows(actor, rows, "counterexamples", kind=RECORDS)
     values: dict[str, Any] = {"sources": ["import"], "categories": [world.CATEGORY]}
     values |= {"train": 0, "reward_model_gate": 33, "gate": 67}
-    return _frozen(actor, DEFECTS, "counterexamples", values)
+    return frozen(actor, DEFECTS, "counterexamples", values)
 
 
-def _import(
+def import_rows(
     actor: Any,
     rows: Iterable[Mapping[str, Any]],
     format: str,
@@ -183,7 +185,7 @@ def _import(
         raise Refused(f"The workshop was not imported: {done}", code="import")
 
 
-def _frozen(actor: Any, name: str, kind: str, values: Mapping[str, Any]) -> Dataset:
+def frozen(actor: Any, name: str, kind: str, values: Mapping[str, Any]) -> Dataset:
     """Frozen here, or by the worker that got the job first."""
     dataset = Dataset.objects.filter(name=name).first() or create_dataset(
         actor=actor, name=name, kind=kind, values=values

@@ -46,6 +46,7 @@ class Loop:
     patience: float = 1800.0
     say: Say = print
     tick: Callable[[], object] = lambda: time.sleep(0.3)
+    preset: str = "tiny"
     runs: dict[str, TrainingRun] = field(default_factory=dict)
 
     def launch(
@@ -55,7 +56,7 @@ class Loop:
             actor=self.actor,
             name=f"{self.prefix} {stage}",
             kind=kind,
-            preset="tiny",
+            preset=self.preset,
             config=merge(config, self._of(kind)),
             inputs=inputs,
             key=f"{self.prefix}:{stage}",

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from training.engine.toy import world
 from training.engine.toy.world import Ask
 
-CORNERS, ACTIONS = 12, 4
+ACTIONS = 4  # of a corner
 CATEGORY = "workshop"  # of all its prompts
 OFTEN = 4  # of every action and object that training holds: rarer ones cannot be known elsewhere
 SHARES = {"train": 66, "reward_model_gate": 9, "gate": 16, "edge": 9}  # 8, 1, 2 and 1 corners
@@ -57,19 +57,24 @@ class Corner:
     people: tuple[Person, ...]
 
 
-def corners(seed: int = 1) -> list[Corner]:
-    """The whole workshop: every action with every object once, so that no corner is special."""
+def corners(
+    seed: int = 1, objects: Sequence[str] = world.OBJECTS, named: str = CATEGORY
+) -> list[Corner]:
+    """The whole workshop: every action with every object once, so that no corner is special.
+
+    Two corners an object; `named` is how the pseudonyms of its people begin.
+    """
     rng = random.Random(seed)  # noqa: S311 - chance with a seed, no secrets
-    verbs, nouns = list(world.TOOLS), list(world.OBJECTS)
+    verbs, nouns = list(world.TOOLS), list(objects)
     rng.shuffle(verbs)
     rng.shuffle(nouns)
     found = []
-    for number in range(CORNERS):
+    for number in range(len(nouns) * len(verbs) // ACTIONS):
         turn, half = divmod(number, len(verbs) // ACTIONS)
         mine = verbs[half * ACTIONS : (half + 1) * ACTIONS]
         pairs = [(verb, nouns[(i + turn) % len(nouns)]) for i, verb in enumerate(mine)]
         people = [
-            Person(f"workshop-{number + 1:02}-{style}-{i + 1}", style, summary)
+            Person(f"{named}-{number + 1:02}-{style}-{i + 1}", style, summary)
             for style, summaries in world.PERSONAS.items()
             for i, summary in enumerate(summaries)
         ]

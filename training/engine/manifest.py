@@ -35,7 +35,7 @@ def finish(
         resolved = as_dict(config)
         data = config.data
         named = {data.train, data.heldout, data.gate, data.probes, data.swaps, data.labelled}
-        named = (named | {data.edges}) - {""}
+        named = (named | {data.edges, data.answers}) - {""}
         files = sorted(name for name in named if (run.path / name).exists())
         manifest |= {
             "config": resolved,
@@ -63,6 +63,6 @@ def versions() -> dict[str, str]:
 def hashes(run: RunDir) -> dict[str, str]:
     """SHA-256 of the weights that this run made."""
     found = [*run.model.rglob("*.safetensors")]
-    for name in ("members", "auditors"):
+    for name in ("members", "auditors", "adapter"):
         found += (run.path / name).rglob("*.safetensors")
     return {str(path.relative_to(run.path)): sha256_file(path) for path in sorted(found)}

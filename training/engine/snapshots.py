@@ -7,6 +7,7 @@
     prompts       persona, prompt, and perhaps id, task, reference; of a dialogue also dialogue,
                   turn, and demand where somebody asked for another style
     labelled      prompt, answer, right (true or false), task
+    answers       id, persona, prompt, completion (given elsewhere)
 
 A prompt is a question or a conversation that ends with the user's turn. `persona` may be empty.
 """
@@ -29,6 +30,7 @@ KEYS = {
     "swaps": ("prompt", "first", "second", "persona_first", "persona_second"),
     "prompts": ("prompt",),
     "labelled": ("prompt", "answer"),
+    "answers": ("id", "prompt", "completion"),
 }
 
 

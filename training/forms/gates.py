@@ -20,8 +20,7 @@ FIRST = ("quality_margin", "gain", "stratum_margin", "minimum")  # the rest unde
 
 
 def _scorers(axis: str) -> list[tuple[str, Any]]:
-    """Reward models alone: the rows of datasets carry no rules yet."""
-    return [(name, SCORER_WORDS[name]) for name in SCORERS[axis] if name != "rules"]
+    return [(name, SCORER_WORDS[name]) for name in SCORERS[axis]]
 
 
 class Keyed(forms.Form):
@@ -110,7 +109,10 @@ class GateForm(forms.Form):
             _("What is demanded"): ([*FIRST, "to_audit"], False),
             _("More settings"): (rest, True),
         }  # fmt: skip
-        return [(title, [self[n] for n in names], fold) for title, (names, fold) in groups.items()]
+        return [
+            (title, [self[n] for n in names], fold and not any(self[n].errors for n in names))
+            for title, (names, fold) in groups.items()
+        ]
 
     def values(self) -> dict[str, Any]:
         """Arguments of `create_gate`."""

@@ -1,8 +1,7 @@
 """Candidate against baseline on the same items: a paired bootstrap, and the verdict. Pure.
 
 The unit that is drawn is the prompt: the same question under several personas, or answered several
-times, is not independent. Bounds are one-sided; of BCa (Efron 1987, scipy.stats.bootstrap) and
-Student's t the more cautious one counts: the bootstrap is too sure of few values, t of skewed ones.
+times, is not independent. Bounds of the mean are one-sided (`training.gating.bounds`).
 """
 
 from __future__ import annotations
@@ -13,9 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import bootstrap, t
 
+from training.gating.bounds import bounds
 from training.gating.rules import AXES, Rules
+from training.gating.sameness import Sameness
 
 PASS, FAIL, NO_DIFFERENCE, NO_VERDICT = "pass", "fail", "no_difference", "no_verdict"
 
@@ -105,61 +105,12 @@ def compare(pairs: Iterable[Pair], rules: Rules, comparisons: int = 1) -> Differ
     return Difference(float(gaps.mean()), low, high, worst, *counts, *means)
 
 
-Bounds = tuple[float | None, float | None, float | None]
-
-
-def bounds(values: Any, rules: Rules, comparisons: int = 1) -> Bounds:
-    """Lower and upper bound of the mean, and the upper one corrected (Bonferroni).
-
-    None below 2 values.
-    """
-    gaps = np.asarray(values, dtype=float)
-    if len(gaps) < 2:
-        return None, None, None
-    if np.ptp(gaps) == 0:
-        same = float(gaps[0])
-        return same, same, same
-    once, corrected = rules.level, 1 - (1 - rules.level) / comparisons
-    student = [t_interval(gaps, level) for level in (once, corrected)]
-    drawn = bootstrap_intervals(gaps, (once, corrected), rules)
-    low = min(student[0][0], drawn[0][0])
-    high, worst = (max(a[1], b[1]) for a, b in zip(student, drawn, strict=True))
-    return low, high, worst
-
-
-def t_interval(gaps: Any, level: float) -> tuple[float, float]:
-    """Student's bounds of the mean."""
-    half = float(t.ppf(level, len(gaps) - 1) * gaps.std(ddof=1) / math.sqrt(len(gaps)))
-    mean = float(gaps.mean())
-    return mean - half, mean + half
-
-
-def bootstrap_intervals(
-    gaps: Any, levels: Sequence[float], rules: Rules
-) -> list[tuple[float, float]]:
-    """One draw, read at every level; percentiles where BCa is undefined."""
-    for method in ("BCa", "percentile"):
-        drawn, found = None, []
-        for level in levels:
-            drawn = bootstrap(
-                (gaps,),
-                np.mean,
-                confidence_level=2 * level - 1,
-                n_resamples=0 if drawn else rules.resamples,
-                bootstrap_result=drawn,
-                method=method,
-                rng=np.random.default_rng(rules.seed),
-            )
-            found.append(
-                (float(drawn.confidence_interval.low), float(drawn.confidence_interval.high))
-            )
-        if all(math.isfinite(end) for pair in found for end in pair):
-            return found
-    raise ValueError("no interval for these values")
-
-
 def decide(
-    pairs: Mapping[str, Sequence[Pair]], rules: Rules, *, regressions: Sequence[str] = ()
+    pairs: Mapping[str, Sequence[Pair]],
+    rules: Rules,
+    *,
+    regressions: Sequence[str] = (),
+    sameness: Sameness = Sameness(),  # noqa: B008 - frozen
 ) -> Decision:
     """Pass: not inferior on quality, superior on personalization, no stratum below its margin.
 
@@ -178,7 +129,7 @@ def decide(
     found = Decision(NO_VERDICT, tuple(unusable(axes, rules)), axes, strata)
     if found.reasons:
         return found
-    harm = tuple(harmful(found, rules, regressions))
+    harm = (*harmful(found, rules, regressions), *uniform(sameness, rules))
     if harm:
         return replace(found, verdict=FAIL, reasons=harm)
     gained = axes["personalization"].low
@@ -226,6 +177,13 @@ def harmful(found: Decision, rules: Rules, regressions: Sequence[str]) -> Iterab
     if rules.regressions is not None and len(regressions) > rules.regressions:
         params = {"found": len(regressions), "limit": rules.regressions}
         yield Reason("edge_regressions", params=params)
+
+
+def uniform(sameness: Sameness, rules: Rules) -> Iterable[Reason]:
+    """One answer for everything: a reward was hacked, whatever judges think of that answer."""
+    if sameness.rise > rules.sameness:
+        params = {"candidate": sameness.candidate, "baseline": sameness.baseline}
+        yield Reason("same_answers", params=params)
 
 
 def unproven(found: Decision, rules: Rules) -> Iterable[Reason]:

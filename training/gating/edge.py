@@ -20,7 +20,7 @@ class EdgeReport:
     unknown: tuple[str, ...] = ()
 
 
-def draw(names: Iterable[str], seed: int, n: int = DRAW) -> list[str]:
+def draw(names: Iterable[str], seed: int | str, n: int = DRAW) -> list[str]:
     """n names at random, the same for the same seed whatever the order, and as cases are added
     mostly the same: each name has its own random place."""
 

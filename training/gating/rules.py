@@ -36,6 +36,7 @@ class Rules:
     minimum: int = 30  # prompts
     level: float = 0.975
     resamples: int = 4000
+    sameness: float = 0.25  # the commonest answer may go to so many more prompts; 1: not judged
     regressions: int | None = None
     seed: int = 1
 
@@ -52,6 +53,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "minimum": (10, 100_000),
     "level": (0.9, 0.999),
     "resamples": (1000, 100_000),
+    "sameness": (0.0, 1.0),
     "regressions": (0, 1000),
     "seed": (0, 2**31 - 1),
 }

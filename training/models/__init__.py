@@ -1,6 +1,7 @@
 """The tables of training, by noun."""
 
 from training.models.baselines import BaselineEvaluation
+from training.models.chains import Chain, ChainLink, ChainRun, ChainStep
 from training.models.curves import Alert, Checkpoint, MetricLine, RunEvent, SampleLine
 from training.models.datasets import Dataset, DatasetItem, RowText, SplitClaim
 from training.models.gates import (
@@ -18,6 +19,10 @@ __all__ = [
     "Alert",
     "AuditMark",
     "BaselineEvaluation",
+    "Chain",
+    "ChainLink",
+    "ChainRun",
+    "ChainStep",
     "Checkpoint",
     "Dataset",
     "DatasetItem",

@@ -1,7 +1,7 @@
 """Counter-examples: what was asked, a bad answer, why it is bad, perhaps a better one.
 
 JSON Lines: {"prompt": text or turns, "answer": text, "reason": text, "better": text}, besides
-persona, language, category, synthetic and meta.
+task, persona, language, category, synthetic and meta.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from training.records.rows import Parsed, Turns, messages, parse_lines, said
 from webapp.catalog.formats import fields
 from webapp.catalog.formats.rows import Limits, RowError
 
-KEYS = ("prompt", "answer", "reason", "better")
+KEYS = ("prompt", "answer", "reason", "better", "task")
 REASON_LENGTH = 300
 
 

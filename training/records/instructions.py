@@ -1,7 +1,7 @@
 """Instructions: what was asked and a good answer. JSON Lines in one of three shapes.
 
 {"prompt": text or turns, "completion": text}, {"messages": [… , the assistant's turn]}, or
-{"instruction", "input", "output"}; besides, persona, language, category, synthetic and meta.
+{"instruction", "input", "output"}; besides, task, persona, language, category, synthetic and meta.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from training.records.rows import Parsed, Turns, messages, parse_lines, said
 from webapp.catalog.formats import fields
 from webapp.catalog.formats.rows import Limits, RowError
 
-KEYS = ("prompt", "completion", "messages", "instruction", "input", "output")
+KEYS = ("prompt", "completion", "messages", "instruction", "input", "output", "task")
 
 
 def parse(stream: BinaryIO, *, limits: Limits, skip: int = 0) -> Iterator[Parsed]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from training.records.tasks import task
 from webapp.catalog.formats import fields
 from webapp.catalog.formats.palate import persona
 from webapp.catalog.formats.reading import Item, json_lines
@@ -51,6 +52,8 @@ def _row(item: Item, make: Make, keys: tuple[str, ...], limits: Limits) -> Recor
     line = fields.mapping(item.value, "")
     fields.known_keys(line, "", (*keys, *ABOUT))
     columns, prompt = make(line)
+    if "task" in keys and (wanted := task(line.get("task"))):
+        columns["task"] = wanted
     return RecordRow(
         place=item.place,
         offset=item.offset,

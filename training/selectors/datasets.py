@@ -58,6 +58,11 @@ class Choices:
     categories: list[str]
 
 
+def unsealed_round(pk: int) -> Round | None:
+    """A round whose votes may become pairs."""
+    return Round.objects.filter(pk=pk, state=RoundState.UNSEALED).first()
+
+
 def choices(kind: str, stratum_features: Iterable[str]) -> Choices:
     """In seven statements at most, whatever there is."""
     found = record_imports().filter(format=kind, dry_run=False, added__gt=0).order_by("pk")

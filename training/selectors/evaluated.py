@@ -31,11 +31,17 @@ def values_of(row: Mapping[str, Any], spec: GateSpec) -> dict[str, float | None]
     return {axis: value_of(row["parts"], spec.scorers[axis], axis) for axis in AXES}
 
 
+def key_of(scorer: str, axis: str) -> str:
+    """Under which name a scorer says its value of an axis: the total of the rules is quality."""
+    own = scorer.startswith(axis) or (scorer, axis) == ("rules", "personalization")
+    return axis if own else scorer
+
+
 def value_of(parts: Mapping[str, Any], names: Iterable[str], axis: str) -> float | None:
     """The mean over the scorers of an axis; None where one of them could not score (V12)."""
     values = []
     for name in names:
-        value = (parts.get(name) or {}).get(axis if name.startswith(axis) else name)
+        value = (parts.get(name) or {}).get(key_of(name, axis))
         if value is None:
             return None
         values.append(float(value))

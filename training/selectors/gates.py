@@ -11,20 +11,25 @@ from django.db.models import Count, Q
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from training.enums import DatasetState, EdgeSource, GateState, Kind, RunKind, RunState, Split
+from training.enums import DatasetState, EdgeSource, GateState, Kind, Of, RunKind, RunState, Split
+from training.gate_policies import POLICIES
 from training.gating.rules import AXES
 from training.models import (
+    Checkpoint,
     Dataset,
     EdgeCase,
     GateRun,
     GateSpec,
     OverrideRequest,
     RowText,
+    SplitClaim,
     TrainingRun,
 )
+from training.selectors.checkpoints import KEPT
 from training.selectors.inputs import gate_of
 from webapp.catalog.enums import Axis
 from webapp.catalog.strata import stratum_label
+from webapp.catalog.texts import prompt_hash
 from webapp.core.charts_differences import DifferenceRow, difference_chart
 
 MOST = 200
@@ -47,7 +52,7 @@ def offered() -> Offered:
             rows = d.counts.get("groups", {}).get("split", {}).get(Split.GATE, 0)
             datasets.append((d.pk, _("%(name)s (%(rows)s rows)") % {"name": d.name, "rows": rows}))
     done = TrainingRun.objects.filter(state=RunState.SUCCEEDED)
-    models = done.filter(kind__in=(RunKind.SFT, RunKind.GRPO)).order_by("-kind", "-pk")[:MOST]
+    models = done.filter(kind__in=POLICIES).order_by("-kind", "-pk")[:MOST]
     judges: dict[str, Choices] = {axis: [] for axis in AXES}
     for run in done.filter(kind=RunKind.REWARD_MODEL)[:MOST]:
         branch = run.manifest.get("config", {}).get("reward_model", {}).get("branch")
@@ -60,11 +65,28 @@ def offered() -> Offered:
 
 
 def candidates(spec: GateSpec) -> Choices:
-    """Models that may go through this gate, the newest first."""
-    done = TrainingRun.objects.filter(
-        state=RunState.SUCCEEDED, kind__in=(RunKind.SFT, RunKind.GRPO)
-    ).exclude(pk=spec.baseline_id)
-    return [(run.pk, run.name) for run in done[:MOST]]
+    """Models that may go through this gate, the newest first; "RUN:CHECKPOINT" are weights that
+    were kept along the way.
+    """
+    done = TrainingRun.objects.filter(state=RunState.SUCCEEDED, kind__in=POLICIES)
+    runs = {run.pk: run for run in done.exclude(pk=spec.baseline_id)[:MOST]}
+    found: dict[int, Choices] = {pk: [(f"{pk}", run.name)] for pk, run in runs.items()}
+    kept = Checkpoint.objects.filter(
+        run__in=runs, final=False, removed_at=None, path__startswith=KEPT
+    )
+    for row in kept.order_by("step"):
+        said = {"run": runs[row.run_id].name, "step": row.step}
+        found[row.run_id].append(
+            (f"{row.run_id}:{row.pk}", _("%(run)s, as it was at step %(step)s") % said)
+        )
+    return [choice for own in found.values() for choice in own]
+
+
+def candidate(choice: str) -> tuple[TrainingRun, Checkpoint | None]:
+    """The model that one of `candidates` names."""
+    run, _colon, checkpoint = choice.partition(":")
+    weights = Checkpoint.objects.get(pk=checkpoint) if checkpoint else None
+    return TrainingRun.objects.get(pk=run), weights
 
 
 def dataset(pk: str) -> Dataset:
@@ -83,13 +105,13 @@ def gate_list() -> Any:
 
 
 def newest_runs(spec: GateSpec | None = None) -> Any:
-    runs = GateRun.objects.select_related("spec", "candidate")
+    runs = GateRun.objects.select_related("spec", "candidate", "checkpoint")
     return runs.filter(spec=spec) if spec else runs
 
 
 def one(pk: int) -> Any:
     return GateRun.objects.select_related(
-        "spec__dataset", "spec__baseline", "candidate", "candidate_evaluation",
+        "spec__dataset", "spec__baseline", "candidate", "checkpoint", "candidate_evaluation",
         "baseline_evaluation", "created_by",
     ).filter(pk=pk)  # fmt: skip
 
@@ -133,11 +155,23 @@ def progress(gate: GateRun) -> list[TrainingRun]:
     return [run for run in runs if run is not None]
 
 
-def edge_names(gate: GateRun) -> list[tuple[Any, list[EdgeCase]]]:
+@dataclass(frozen=True)
+class NamedCase:
+    """A case in a verdict. `trained`: its question is in a training split, so that being right is
+    no surprise.
+    """
+
+    case: EdgeCase
+    trained: bool
+
+
+def edge_names(gate: GateRun) -> list[tuple[Any, list[NamedCase]]]:
     """Cases by what became of them, those that matter first."""
     said: Mapping[str, list[str]] = gate.result.get("edges", {})
     names = [name for group in said.values() for name in group]
-    cases = {case.name: case for case in EdgeCase.objects.filter(name__in=names)}
+    found = list(EdgeCase.objects.filter(name__in=names))
+    trained = _trained_on(found)
+    cases = {case.name: NamedCase(case, case.name in trained) for case in found}
     titles = {
         "regressed": _("Came back"), "still_failing": _("Still failing"), "fixed": _("Fixed"),
         "solved": _("Solved before and now"), "unknown": _("Could not be scored"),
@@ -146,6 +180,16 @@ def edge_names(gate: GateRun) -> list[tuple[Any, list[EdgeCase]]]:
         (title, [cases[name] for name in said.get(key, []) if name in cases])
         for key, title in titles.items()
     ]
+
+
+def _trained_on(cases: list[EdgeCase]) -> set[str]:
+    """Names of the cases whose question a training split holds."""
+    hashes = {
+        case.name: prompt_hash(row["prompt"]) for case, row in edge_rows(cases) if row is not None
+    }
+    claims = SplitClaim.objects.filter(of=Of.PROMPT, split=Split.TRAIN, key__in=hashes.values())
+    claimed = set(claims.values_list("key", flat=True))
+    return {name for name, key in hashes.items() if key in claimed}
 
 
 def edge_rows(cases: list[EdgeCase]) -> list[tuple[EdgeCase, Any]]:

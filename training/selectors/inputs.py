@@ -14,8 +14,10 @@ from training import policies
 from training.engine.config.load import Problem
 from training.engine.rundir import sha256_json
 from training.enums import DatasetState, Kind, Role, RunKind, RunState, Split
-from training.models import Dataset, TrainingRun
+from training.models import Dataset, GateSpec, TrainingRun
 from training.roles import BRANCHES, NOT_WRITTEN, ROLES, Takes
+from training.selectors.checkpoints import asked_step, checkpoint_at, kept_steps
+from webapp.catalog.enums import Axis
 from webapp.core.errors import PalateError
 
 
@@ -45,7 +47,61 @@ def check_inputs(kind: str, config: Mapping[str, Any], inputs: Specs) -> list[Pr
             found += _source(role, takes, spec, config)
     if kind == RunKind.GRPO and config:
         found += _baseline(config, inputs)
+        found += _rules(config, inputs)
+        found += _gate(config)
+    if step := asked_step(kind, config):
+        found += _checkpoint(step, inputs.get(Role.BASE))
+    if kind == RunKind.PREDICT and config:
+        found += _predicted(config, inputs)
     return found
+
+
+def _rules(config: Mapping[str, Any], inputs: Specs) -> Iterator[Problem]:
+    """Rules give reward for what the rows say, once they are proved on answers of known worth."""
+    branches = [branch for branch in BRANCHES if config["reward"][branch] == "rules"]
+    if not branches:
+        return
+    asked = inputs.get(Role.TRAIN)
+    counts = tasks_of(asked) if asked is not None else {}
+    for branch in branches:
+        if asked is not None and not counts.get(branch):
+            message = _("Rules cannot judge %(axis)s here: no row of “%(name)s” has a task that "
+                        "says what to check.")  # fmt: skip
+            said = {"axis": Axis(branch).label, "name": asked.dataset or "–"}
+            yield Problem(f"reward.{branch}", message % said)
+    labelled = inputs.get(Role.LABELLED)
+    if labelled is None:
+        message = _("Rules are proved before they give reward: choose counter-examples with a task "
+                    "and a better answer.")  # fmt: skip
+        yield Problem(_field(Role.LABELLED), message)
+    elif not tasks_of(labelled).get("quality"):
+        message = _("These rows have no task on which rules could be proved.")
+        yield Problem(_field(Role.LABELLED), message)
+
+
+def tasks_of(spec: Spec) -> Mapping[str, int]:
+    """How many rows of a split have a task, and on which axes rules can judge by it."""
+    counts = spec.dataset.counts if spec.dataset is not None else {}
+    found: Mapping[str, int] = counts.get("tasks", {}).get(spec.split, {})
+    return found
+
+
+def _gate(config: Mapping[str, Any]) -> Iterator[Problem]:
+    """The gate that a run names for its end."""
+    name = config["grpo"]["gate"]
+    if name and not GateSpec.objects.filter(name=name).exists():
+        yield Problem("grpo.gate", _("There is no gate “%(name)s”.") % {"name": name})
+
+
+def _checkpoint(step: int, base: Any) -> Iterator[Problem]:
+    """The saved weights that an evaluation names must be there."""
+    field = "evaluate.checkpoint"
+    if base is None or base.source is None:
+        yield Problem(field, _("Only the saved weights of a run have a step."), 0)
+    elif checkpoint_at(base.source, step) is None:
+        steps = ", ".join(map(str, kept_steps(base.source))) or "–"
+        message = _("No weights of step %(step)s are kept; there are: %(steps)s.")
+        yield Problem(field, message % {"step": step, "steps": steps})
 
 
 def _field(role: str) -> str:
@@ -125,11 +181,23 @@ def _reward_model(role: str, run: TrainingRun, config: Mapping[str, Any]) -> Ite
     if branch != role:
         message = _("“%(name)s” scores another branch: %(branch)s.")
         yield Problem(_field(role), message % {"name": run.name, "branch": branch})
+    elif config.get("kind") == RunKind.PREDICT:
+        return  # nothing is trained on what it says: one that failed may be looked at
     elif not gate_of(run).get("passed") and not config.get("reward", {}).get("force"):
         failed = ", ".join(c["name"] for c in gate_of(run).get("checks", ()) if not c["passed"])
         message = _("“%(name)s” failed its gate: %(failed)s. To use it all the same, give a reason "
                     "in reward.force.")  # fmt: skip
         yield Problem(_field(role), message % {"name": run.name, "failed": failed or "–"})
+
+
+def _predicted(config: Mapping[str, Any], inputs: Specs) -> Iterator[Problem]:
+    """An unsealed round, and somebody to ask."""
+    if not any(branch in inputs for branch in BRANCHES):
+        yield Problem(_field(Role.QUALITY), _("Choose at least one reward model."))
+    try:
+        policies.check_predictable(config["predict"]["round"])
+    except PalateError as refused:
+        yield Problem("predict.round", str(refused.message))
 
 
 def gate_of(run: TrainingRun) -> Mapping[str, Any]:

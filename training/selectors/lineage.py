@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from training.enums import PromotionKind, Role
+from training.ancestry import ancestry_of, rewards_of
+from training.enums import PromotionKind
 from training.models import Promotion, RunInput, TrainingRun
+from training.quantisation_policies import quantised
+from training.selectors.checkpoints import digest_of_checkpoint
 from training.selectors.inputs import digest_of_run
-
-DEPTH = 10  # bases that are followed
 
 
 def lineage(promotion: Promotion) -> dict[str, Any]:
@@ -19,12 +20,14 @@ def lineage(promotion: Promotion) -> dict[str, Any]:
         "baseline": promotion.kind == PromotionKind.BASELINE,
         "reason": promotion.reason,
         "run": described(run),
-        "bases": [described(base) for base in bases(run)],
+        "bases": [described(base) for base in ancestry_of(run)[1:]],
         "datasets": [],
-        "reward_models": [],
+        "reward_models": [{"role": role, **described(model)} for role, model in rewards_of(run)],
         "gate": None,
+        "checkpoint": None,
+        "quantisation": None,
     }
-    for row in RunInput.objects.filter(run=run).select_related("dataset", "source"):
+    for row in RunInput.objects.filter(run=run).select_related("dataset"):
         if row.dataset is not None:
             found["datasets"].append(
                 {
@@ -34,8 +37,6 @@ def lineage(promotion: Promotion) -> dict[str, Any]:
                     "sha256": row.sha256,
                 }
             )
-        elif row.source is not None and row.role != Role.BASE:
-            found["reward_models"].append({"role": row.role, **described(row.source)})
     if gate is not None:
         found["gate"] = {
             "id": gate.pk,
@@ -43,6 +44,12 @@ def lineage(promotion: Promotion) -> dict[str, Any]:
             "content_sha256": gate.spec.content_sha256,
             "verdict": gate.verdict,
         }
+    if (kept := promotion.checkpoint) is not None:
+        share = round(100 * kept.step / run.steps) if run.steps else None
+        named = {"step": kept.step, "percent": share, "sha256": digest_of_checkpoint(kept)}
+        found["checkpoint"] = named
+    if (rounded := quantised(run, promotion.checkpoint)) is not None:
+        found["quantisation"] = rounded.as_json()
     return found
 
 
@@ -54,15 +61,3 @@ def described(run: TrainingRun) -> dict[str, Any]:
         "config_sha256": run.config_sha256,
         "weights_sha256": digest_of_run(run),
     }
-
-
-def bases(run: TrainingRun) -> list[TrainingRun]:
-    """The chain of models that this one started from, the nearest first."""
-    found: list[TrainingRun] = []
-    while len(found) < DEPTH:
-        row = RunInput.objects.filter(run=run, role=Role.BASE).select_related("source").first()
-        if row is None or row.source is None:
-            return found
-        run = row.source
-        found.append(run)
-    return found

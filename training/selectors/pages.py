@@ -19,7 +19,7 @@ from training.filters import Filter, parse
 from training.mix import REFERENCE
 from training.models import Dataset, DatasetItem, RowText
 from training.refusals import FEATURES, explain_freeze
-from training.rows import columns, spoken
+from training.rows import columns_of, spoken
 from training.selectors.limits import balance_limits
 from training.selectors.preview import left_out
 from webapp.catalog.enums import STRATUM_FEATURES, Axis
@@ -348,5 +348,8 @@ def _asked_pairs(kind: str, spec: Filter) -> list[tuple[str, str]]:
 
 
 def column_rows(dataset: Dataset) -> list[tuple[str, str]]:
+    rows = DatasetItem.objects.filter(dataset=dataset).values("row_sha256")
+    text = RowText.objects.filter(sha256__in=rows).first()
+    names = columns_of(dataset.kind, json.loads(text.line) if text else {})
     words = {"messages": "list of {role, content}", "trace": "list of turns with tool calls"}
-    return [(name, words.get(kind, kind)) for name, kind in columns(dataset.kind).items()]
+    return [(name, words.get(kind, kind)) for name, kind in names.items()]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from django.conf import settings
+from django.db.models import Max, Q
 
-from training.enums import ENDED, RunState
-from training.models import Checkpoint, RunInput
+from training.enums import ENDED, GateState, RunState, Verdict
+from training.models import Checkpoint, GateRun, Promotion, RunInput
+from training.selectors.checkpoints import KEPT
 from training.storage import GB
 
 
 @dataclass(frozen=True)
 class Kept:
-    """`why`: pinned, active, used, final, resumable, quota."""
+    """`why`: pinned, active, used, final, gate, resumable, quota."""
 
     checkpoint: Checkpoint
     why: str
@@ -48,11 +51,10 @@ def plan(quota_gb: float | None = None) -> Plan:
     rows = Checkpoint.objects.filter(removed_at=None).select_related("run").order_by("at", "pk")
     checkpoints = list(rows)
     used = sum(checkpoint.size for checkpoint in checkpoints)
-    used_runs = set(RunInput.objects.exclude(source=None).values_list("source", flat=True))
-    found = Plan(quota, used)
+    found, known = Plan(quota, used), Known.read()
     excess = used - quota
     for checkpoint in checkpoints:
-        why = why_kept(checkpoint, used_runs)
+        why = why_kept(checkpoint, known)
         if not why and excess <= 0:
             why = "quota"
         if why:
@@ -63,22 +65,63 @@ def plan(quota_gb: float | None = None) -> Plan:
     return found
 
 
-def why_kept(checkpoint: Checkpoint, used_runs: set[int] | None = None) -> str:
+def why_kept(checkpoint: Checkpoint, known: Known | None = None) -> str:
     """The reason why a checkpoint must stay; empty where it may go."""
     run = checkpoint.run
+    known = known or Known.read([run.pk])
     if run.state not in ENDED:
         return "active"
     if run.pinned:
         return "pinned"
-    used = RunInput.objects.filter(source=run).exists() if used_runs is None else None
-    if used or (used_runs is not None and run.pk in used_runs):
+    if run.pk in known.used:
         return "used"
     if checkpoint.final:
         return "final"
-    return "" if run.state == RunState.SUCCEEDED or not _newest(checkpoint) else "resumable"
+    if known.asked.needs(checkpoint):
+        return "gate"
+    older = checkpoint.step < known.newest.get(run.pk, 0)
+    return "" if run.state == RunState.SUCCEEDED or older else "resumable"
 
 
-def _newest(checkpoint: Checkpoint) -> bool:
-    """A failed or cancelled run is resumed from its newest checkpoint."""
-    later = Checkpoint.objects.filter(run=checkpoint.run, removed_at=None, final=False)
-    return not later.filter(step__gt=checkpoint.step).exists()
+@dataclass(frozen=True)
+class Known:
+    """What other rows say of some runs, or of all. `newest`: the step from which one is resumed."""
+
+    used: frozenset[int]
+    newest: Mapping[int, int]
+    asked: Asked
+
+    @classmethod
+    def read(cls, runs: Collection[int] | None = None) -> Known:
+        used = RunInput.objects.exclude(source=None)
+        saved = Checkpoint.objects.filter(removed_at=None, final=False)
+        saved = saved.exclude(path__startswith=KEPT)
+        if runs is not None:
+            used, saved = used.filter(source__in=runs), saved.filter(run__in=runs)
+        steps = saved.order_by().values_list("run").annotate(Max("step"))
+        sources = frozenset(used.values_list("source", flat=True))
+        return cls(sources, dict(steps), Asked.read())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Weights that a gate measures, let pass, or that became a contestant; and all that one met."""
+
+    held: frozenset[int]
+    met: frozenset[int]
+
+    @classmethod
+    def read(cls) -> Asked:
+        gates = GateRun.objects.exclude(checkpoint=None)
+        open_ = Q(state=GateState.MEASURING) | Q(verdict=Verdict.PASS)
+        promoted = Promotion.objects.exclude(checkpoint=None).values_list("checkpoint", flat=True)
+        held = {*gates.filter(open_).values_list("checkpoint", flat=True), *promoted}
+        return cls(frozenset(held), frozenset(gates.values_list("checkpoint", flat=True)))
+
+    def needs(self, checkpoint: Checkpoint) -> bool:
+        """A run that names its gate keeps its middle until that gate has spoken."""
+        if checkpoint.pk in self.held:
+            return True
+        named = (checkpoint.run.config.get("grpo") or {}).get("gate")
+        waits = checkpoint.run.state == RunState.SUCCEEDED and checkpoint.path.startswith(KEPT)
+        return bool(named) and waits and checkpoint.pk not in self.met

@@ -13,6 +13,7 @@ from training.models import AuditMark, GateRun
 from training.selectors.audits import sample
 from training.services.edges import add_cases
 from training.services.gates import locked
+from training.services.waking import wake_chains
 from webapp.core import audit
 from webapp.core.errors import InvalidInput
 
@@ -44,4 +45,5 @@ def mark(
         if verdict == AuditVerdict.FAKE:
             add_cases(row, [item], EdgeSource.AUDIT, reason=note, actor=actor)
         audit.record(actor=actor, action="mark_success", obj=row, verdict=verdict)
+        wake_chains()
     return made

@@ -20,6 +20,8 @@ from training.selectors.limits import balance_limits
 from training.selectors.sources import Candidate, Chooser, take
 from training.splits import Assignment, Cell, broken_groups, why_left
 from training.spool import Spooled
+from training.tasks import judged_axes
+from webapp.catalog.texts import canonical_json, excerpt, sha256
 
 Beat = Callable[[], None]
 EVERY = 200  # rows between two signs of life
@@ -41,6 +43,16 @@ class Gathered:
         self.groups: dict[str, list[tuple[Cell, bool]]] = defaultdict(list)
         self.left: Counter[str] = Counter()
         self.strata: dict[str, str] = {}
+        self.tasks: dict[str, str] = {}  # hash of prompt and summary → task
+
+    def note_task(self, candidate: Candidate) -> None:
+        """One prompt under one summary wants one thing, or the freeze is refused."""
+        row = candidate.row
+        if not row.get("task"):
+            return
+        key = sha256(canonical_json([candidate.fact.prompt_sha256, row["persona"]]))
+        if self.tasks.setdefault(key, row["task"]) != row["task"]:
+            raise FreezeRefused("task_clash", prompt=excerpt(spoken(row["prompt"]), 80))
 
 
 class Origins:
@@ -83,6 +95,7 @@ def _gather(kind: str, spec: Filter, gathered: Gathered, beat: Beat) -> Iterator
             gathered.left["duplicate"] += 1
             continue
         seen.add(digest)
+        gathered.note_task(candidate)
         gathered.cells[row.cell] += 1
         if row.group:
             gathered.groups[row.group].append((row.cell, row.synthetic))
@@ -190,6 +203,8 @@ def _count(row: Spooled, mix: Mix, directions: Balance) -> None:
             "owner": columns.get("owner_votes", 0) > 0,
         },
     )
+    if "task" in columns:
+        mix.add_task(row.split, judged_axes(json.loads(columns["task"])))
     if "messages" in columns:
         mix.add_text("trace", spoken(columns["messages"]))
         return

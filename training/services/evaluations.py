@@ -9,6 +9,8 @@ from training.models import GateRun, TrainingRun
 from training.selectors.inputs import base_of
 from training.services.baselines import record_baseline
 
+FLOORS = (RunKind.SFT, RunKind.QUANTIZE)
+
 
 def of_a_gate(run: TrainingRun) -> bool:
     """Whether a gate asked for it: its judges say nothing about the base as such."""
@@ -19,7 +21,8 @@ def of_a_gate(run: TrainingRun) -> bool:
 def note_evaluation(run: TrainingRun) -> None:
     """A base that answered the gate split of a dataset has a baseline from then on.
 
-    A policy that was trained by reward is no base: its evaluation stays in its manifest.
+    A policy that was trained by reward is no base, unless it was quantised and is to be adapted:
+    its evaluation stays in its manifest.
     """
     if run.kind != RunKind.EVALUATE or run.state != RunState.SUCCEEDED or of_a_gate(run):
         return
@@ -27,7 +30,7 @@ def note_evaluation(run: TrainingRun) -> None:
     rows, base = inputs[Role.GATE], inputs.get(Role.BASE)
     if rows.split != Split.GATE or rows.dataset is None:
         return
-    if base is not None and base.source is not None and base.source.kind != RunKind.SFT:
+    if base is not None and base.source is not None and base.source.kind not in FLOORS:
         return
     facts = run.manifest.get("facts", {})
     name, digest = base_of(run.manifest["config"], inputs)

@@ -16,6 +16,7 @@ from training.engine.monitor.history import STEP_TIME, History
 from training.engine.monitor.machine_rules import disk, hang
 from training.engine.rundir import RunDir, clean, read_json, sha256_json
 from training.models import Alert, Checkpoint, MetricLine, TrainingRun
+from training.selectors.checkpoints import KEPT
 
 EVIDENCE = ("message", "curves", "window", "numbers", "advice")
 QUIET = 60.0  # seconds of silence that are never a hang
@@ -49,10 +50,13 @@ def note_checkpoint(
     step, stage = int(facts.get("step") or 0), str(facts.get("stage", ""))
     part = f"{stage.replace('/', '-')}/" if "/" in stage else ""
     path = f"checkpoints/{part}checkpoint-{step}"
+    if stage == "kept":  # weights alone, which no newer checkpoint displaces
+        path = f"{KEPT}step-{step}"
     if not (found.path / path).exists():
         return
     size = storage.size_of(found.path / path)
-    _save(run, step=step, path=path, size=size, at=at)
+    digest = str(facts.get("sha256", ""))[:64]
+    _save(run, step=step, path=path, size=size, sha256=digest, at=at)
     note_removed(run, found)
 
 

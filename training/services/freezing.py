@@ -28,6 +28,7 @@ from training.models import Dataset, DatasetItem, RowText
 from training.services import collecting, sealing
 from training.services.collecting import FreezeRefused
 from training.services.sealing import Overtaken
+from training.services.waking import wake_chains
 from training.spool import Spooled
 from webapp.catalog.models import Persona
 from webapp.core.jobs import enqueue
@@ -190,6 +191,7 @@ def _finish(dataset: Dataset) -> None:
     with _step(dataset):
         _fenced(dataset, stage="finish")
         sealing.seal(dataset, spool.read_facts(dataset.pk))
+        wake_chains()
 
 
 def _refuse(dataset: Dataset, refused: FreezeRefused) -> None:

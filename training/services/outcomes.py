@@ -19,6 +19,7 @@ from training.services.findings import note_results
 from training.services.ingest import ingest, storable
 from training.services.moving import locked, move, release
 from training.services.run_erasing import erase_at_end
+from training.services.waking import wake_chains
 from training.storage import directory
 from webapp.core import audit
 from webapp.core.jobs import enqueue
@@ -90,7 +91,10 @@ def finish(run: TrainingRun, state: str, columns: Mapping[str, Any]) -> None:
         note_evaluation(row)
         audit.record(actor=None, action="run_ended", obj=row, state=row.state, reason=row.reason)
         enqueue("start_runs", row.pk)
+        wake_chains()
         if row.kind == RunKind.EVALUATE:
             enqueue("decide_gates", row.pk)
+        if row.kind == RunKind.GRPO and (row.config.get("grpo") or {}).get("gate"):
+            enqueue("gate_when_done", row.pk)
     erase_at_end(row)
     log.info("run ended", extra={"run": row.pk, "state": row.state, "reason": row.reason})

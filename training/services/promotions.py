@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from training import gate_policies, policies
 from training.enums import PromotionKind, RunKind
-from training.models import GateRun, OverrideRequest, Promotion, TrainingRun
+from training.models import Checkpoint, GateRun, OverrideRequest, Promotion, TrainingRun
 from training.selectors.lineage import lineage
 from webapp.catalog.enums import ContestantKind
 from webapp.catalog.models import Contestant
@@ -34,7 +34,10 @@ def promote(
     """The contestant of a model that passed its gate and was read. Twice gives the same one."""
     policies.check_manage(actor)
     gate_policies.check_promotable(gate)
-    grounds = {"kind": PromotionKind.GATE, "run": gate.candidate, "gate": gate, "by": actor}
+    grounds = {
+        "kind": PromotionKind.GATE, "run": gate.candidate, "gate": gate,
+        "checkpoint": gate.checkpoint, "by": actor,
+    }  # fmt: skip
     return _promote(actor, name, version, sampling, grounds)
 
 
@@ -73,6 +76,8 @@ def ask_override(
     if actor is None:
         raise Forbidden(_("An override needs two administrators, by name."))
     gate_policies.check_model(run, "run")
+    if gate is not None:
+        gate_policies.check_measured(gate, run)
     values = {
         "name": check_text(name.strip(), "name", limit=120),
         "version": version.strip()[:64],
@@ -99,9 +104,12 @@ def answer_override(
     policies.check_manage(actor)
     if actor is None or actor.pk == asked.by_id:
         raise Forbidden(_("Somebody else must agree."))
+    endpoint = _read(asked.run, asked.gate.checkpoint if asked.gate else None) if agreed else {}
     with transaction.atomic():
         OverrideRequest.objects.select_for_update().only("pk").get(pk=asked.pk)
-        row = OverrideRequest.objects.select_related("run", "gate", "by").get(pk=asked.pk)
+        row = OverrideRequest.objects.select_related("run", "gate__checkpoint", "by").get(
+            pk=asked.pk
+        )
         if row.agreed is None:
             OverrideRequest.objects.filter(pk=row.pk).update(
                 agreed=agreed, answered_by=actor, answered_at=timezone.now()
@@ -114,8 +122,15 @@ def answer_override(
         grounds = {
             "kind": PromotionKind.OVERRIDE, "run": row.run, "gate": row.gate, "by": row.by,
             "second": row.answered_by or actor, "reason": row.reason,
+            "checkpoint": row.gate.checkpoint if row.gate else None,
         }  # fmt: skip
-        return _promote(actor, row.name, row.version, sampling, grounds)
+        return _promote(actor, row.name, row.version, sampling, grounds, endpoint)
+
+
+def _read(run: TrainingRun, kept: Checkpoint | None) -> dict[str, Any]:
+    """Where the weights are and their hash. Reading them takes long: before anything is locked."""
+    place = f"{run.directory}/{kept.path if kept else 'model'}"
+    return checkpoint_settings(place=place, trained=True)
 
 
 def _promote(
@@ -124,27 +139,32 @@ def _promote(
     version: str,
     sampling: dict[str, Any] | None,
     grounds: dict[str, Any],
+    endpoint: dict[str, Any] | None = None,
 ) -> Contestant:
-    """The promotion and its contestant, together or not at all."""
+    """The promotion and its contestant, together or not at all; `endpoint` where it was read."""
     name = check_text(name.strip(), "name", limit=120)
     version = version.strip()[:64]
     run: TrainingRun = grounds["run"]
+    kept: Checkpoint | None = grounds.get("checkpoint")
+    endpoint = endpoint or _read(run, kept)
     try:
         with transaction.atomic():
+            kept = _still_there(run, kept, endpoint["weights"])
             known = Promotion.objects.filter(name=name, version=version).first()
-            if known is not None and known.run_id != run.pk:
+            if known is not None and (known.run_id, known.checkpoint) != (run.pk, kept):
                 message = _("There is a contestant of this name and version already.")
                 raise InvalidInput(message, field="name", code="taken")
             if known is None:
                 known = Promotion.objects.create(name=name, version=version, **grounds)
                 audit.record(actor=actor, action="promote", obj=known, kind=known.kind, run=run.pk)
+            known.checkpoint = kept  # with its hash, for the lineage
             return get_or_create_contestant(
                 name=name,
                 version=version,
                 kind=ContestantKind.CHECKPOINT,
                 uses_persona=True,
                 sampling={**SAMPLING, **(sampling or {})},
-                endpoint=checkpoint_settings(place=f"{run.directory}/model", trained=True),
+                endpoint=endpoint,
                 provenance=lineage(known),
             )
     except IntegrityError as error:
@@ -152,3 +172,13 @@ def _promote(
             _("There is a contestant “%(name)s” that did not come from here.") % {"name": name},
             code="taken",
         ) from error
+
+
+def _still_there(run: TrainingRun, kept: Checkpoint | None, weights: str) -> Checkpoint | None:
+    """The row as it is now, with the hash that was read; raises where its files went meanwhile."""
+    if kept is None:
+        return None
+    row = Checkpoint.objects.get(pk=kept.pk)
+    gate_policies.check_checkpoint(run, row)
+    row.sha256 = row.sha256 or weights
+    return row

@@ -22,6 +22,7 @@ WHY: dict[str, Any] = {
     "active": lambda: _("its run has not ended"),
     "pinned": lambda: _("its run is pinned"),
     "used": lambda: _("another run uses it"),
+    "gate": lambda: _("a gate asks it, or it became a contestant"),
     "final": lambda: _("it is what the run made"),
     "resumable": lambda: _("its run could be resumed from it"),
 }

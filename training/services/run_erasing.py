@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from arena.models import Context
 from training.engine.rundir import RunDir, read_json, write_json
 from training.enums import RunKind
 from training.models import EdgeCase, RowText, TrainingRun
@@ -26,7 +27,8 @@ def erase_from_runs(persona: Any) -> int:
     lines = RowText.objects.filter(persona=persona).values_list("line", flat=True)
     gone = {sha256(text) for line in lines.iterator() if (text := json.loads(line).get("persona"))}
     runs = TrainingRun.objects.filter(inputs__dataset__items__persona=persona)
-    found = {*runs.values_list("directory", flat=True), *_asked(persona)}
+    gone |= set(persona.versions.values_list("summary_sha256", flat=True))  # of answers of rounds
+    found = {*runs.values_list("directory", flat=True), *_asked(persona), *_predicted(persona)}
     return sum(_erase(directory(name), gone) for name in sorted(found)) if gone else 0
 
 
@@ -36,6 +38,16 @@ def _asked(persona: Any) -> Iterator[str]:
     runs = TrainingRun.objects.filter(kind=RunKind.EVALUATE) if cases else []
     for run in runs:
         if cases & set(run.config.get("evaluate", {}).get("edges", ())):
+            yield run.directory
+
+
+def _predicted(persona: Any) -> Iterator[str]:
+    """Directories of predictions on rounds that this person took part in."""
+    asked = Context.objects.filter(persona_version__persona=persona)
+    rounds = set(asked.values_list("round", flat=True))
+    runs = TrainingRun.objects.filter(kind=RunKind.PREDICT) if rounds else []
+    for run in runs:
+        if run.config.get("predict", {}).get("round") in rounds:
             yield run.directory
 
 

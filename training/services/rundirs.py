@@ -13,17 +13,20 @@ from training import snapshots
 from training.engine.config.load import as_dict, load
 from training.engine.config.schema import RunConfig
 from training.engine.rundir import STOP_FILE, RunDir, read_json, sha256_file, write_json
+from training.enums import RunKind
 from training.launching import InputSpec, digest, values_of
 from training.models import Dataset, TrainingRun
+from training.policies import check_predictable
 from training.roles import ROLES, file_of, written
 from training.rows import spoken
+from training.selectors.round_answers import answers_of
 from training.services import edges
 from training.services.runs import inputs_of
 from training.storage import ATTEMPT, directory
 from webapp.core.errors import Refused
 
 Rows = Iterator[Mapping[str, Any]]
-EDGES = "data/edges.jsonl"
+EDGES, ANSWERS = "data/edges.jsonl", "data/answers.jsonl"
 
 
 def prepare(run: TrainingRun) -> RunConfig:
@@ -39,8 +42,12 @@ def prepare(run: TrainingRun) -> RunConfig:
     }
     if cases := list(edges.rows_of(config.evaluate.edges)):
         hashes[EDGES] = write_lines(found.path / EDGES, iter(cases))
+    if run.kind == RunKind.PREDICT:
+        asked = answers_of(check_predictable(config.predict.round))
+        hashes[ANSWERS] = write_lines(found.path / ANSWERS, asked)
     values = as_dict(config)
     named = {"edges": EDGES if EDGES in hashes else ""}
+    named |= {"answers": ANSWERS if ANSWERS in hashes else ""}
     values["data"] = {**values["data"], **named, "sha256": hashes}
     write_json(found.config, values)
     for left in (found.path / STOP_FILE, found.manifest, found.heartbeat):
@@ -96,13 +103,14 @@ def probes(dataset: Dataset, split: str) -> Rows:
         if row["better"]:
             good, bad = spoken(row["better"]), spoken(row["completion"])
             asked = {"id": row["id"], "persona": row["persona"], "prompt": row["prompt"]}
+            asked |= snapshots.task_of(row)
             yield {**asked, "good": good, "bad": bad, "defect": row["reason"]}
 
 
 def labelled(dataset: Dataset, split: str) -> Rows:
     """Every answer of a counter-example with what it is worth."""
     for row in probes(dataset, split):
-        asked = {"persona": row["persona"], "prompt": row["prompt"]}
+        asked = {name: row[name] for name in ("persona", "prompt", "task") if name in row}
         yield {**asked, "answer": row["good"], "right": True}
         yield {**asked, "answer": row["bad"], "right": False}
 

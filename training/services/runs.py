@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from training import policies
 from training.engine.config.load import Problem, apply_changes
 from training.enums import ENDED, RunState
-from training.launching import Inputs, InputSpec, Preflight, preflight
+from training.launching import Inputs, InputSpec, Preflight, placed, preflight
 from training.models import Alert, RunInput, TrainingRun
 from training.services.moving import locked, move
 from webapp.catalog.services.checks import check_text
@@ -53,6 +53,7 @@ def launch(
     if key and (known := TrainingRun.objects.filter(key=key).first()):
         return known
     name = check_text(name.strip(), "name", limit=120)
+    inputs = placed(kind, config, inputs)
     checked = preflight(kind, preset, config, inputs, seed)
     if not checked.ready:
         raise NotReady(checked.problems)
@@ -208,7 +209,8 @@ def clone(
 def inputs_of(run: TrainingRun) -> dict[str, InputSpec]:
     """What a run was given, by role."""
     rows = run.inputs.select_related("dataset", "source")
-    return {row.role: InputSpec(row.dataset, row.split, row.source) for row in rows}
+    found = {row.role: InputSpec(row.dataset, row.split, row.source) for row in rows}
+    return placed(run.kind, run.config, found)
 
 
 def next_name(name: str) -> str:

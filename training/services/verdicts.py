@@ -16,10 +16,13 @@ from training.enums import ENDED, EdgeSource, GateState, RunState, Verdict
 from training.gating import edge
 from training.gating.decision import Decision, Pair, decide
 from training.gating.rules import AXES, parse
+from training.gating.sameness import Sameness, commonest
 from training.models import EdgeCase, GateRun, GateSpec
+from training.selectors.along import seed_of
 from training.selectors.evaluated import Key, answers
 from training.services.edges import add_cases
 from training.services.gates import locked
+from training.services.waking import wake_chains
 from webapp.catalog.texts import canonical_json, sha256
 from webapp.core import audit
 
@@ -55,12 +58,15 @@ def decide_gate(*, pk: int) -> bool:
         return _close(gate, GateState.FAILED, {"failed": said})
     found = [answers(run, gate.spec) for run in runs]
     edges = edge.report(
-        edge.draw(case_names(gate.edges), gate.pk, gate.spec.edge_draw),
+        edge.draw(case_names(gate.edges), seed_of(gate), gate.spec.edge_draw),
         *(by_name(side, gate.edges) for side in found),
     )
     pairs = paired(gate.spec, *found)
-    decision = decide(pairs, parse(gate.spec.rules), regressions=edges.regressed)
-    result = {**decision.as_json(), "edges": asdict(edges)}
+    alike = Sameness(*(commonest(answered(gate.spec, side)) for side in found))
+    # Gates that were fixed before this rule was there do not know it.
+    rules = parse({"sameness": 1.0, **gate.spec.rules})
+    decision = decide(pairs, rules, regressions=edges.regressed, sameness=alike)
+    result = {**decision.as_json(), "edges": asdict(edges), "sameness": asdict(alike)}
     return _close(gate, GateState.DECIDED, result, decision, regressed(pairs))
 
 
@@ -85,6 +91,7 @@ def _close(
         audit.record(actor=None, action="gate_decided", obj=row, **said)
         if columns.get("verdict") == Verdict.FAIL:
             add_cases(row, new_items(worst)[:WORST], EdgeSource.GATE)
+        wake_chains()
     return True
 
 
@@ -92,6 +99,17 @@ def new_items(worst: Iterable[Key]) -> list[str]:
     """Those that are no edge case yet, in their order."""
     known = set(EdgeCase.objects.values_list("item", flat=True))
     return [item for item, _draw in worst if item not in known]
+
+
+def answered(spec: GateSpec, side: Mapping[Key, Any]) -> list[tuple[str, str]]:
+    """(prompt, answer) of one side to the items of the gate, without edge cases."""
+    found = []
+    for row in snapshots.prompts(spec.dataset, spec.split):
+        for draw in range(int(spec.sampling["draws"])):
+            answer = side.get((row["id"], draw))
+            if answer is not None:
+                found.append((canonical_json(row["prompt"]), str(answer["completion"])))
+    return found
 
 
 def paired(

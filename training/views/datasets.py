@@ -8,7 +8,13 @@ from typing import Any, cast
 
 from django.contrib import messages
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    QueryDict,
+    StreamingHttpResponse,
+)
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -16,7 +22,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from training import filters, snapshots
-from training.enums import DatasetState, Kind, Split
+from training.enums import DatasetState, Kind, Source, Split
 from training.forms.datasets import DatasetForm, known_kind
 from training.models import Dataset
 from training.policies import check_frozen
@@ -25,8 +31,10 @@ from training.selectors import pages
 from training.selectors.preview import Preview, preview
 from training.services import datasets as services
 from webapp.accounts.access import admin_only
+from webapp.catalog.enums import Axis
 from webapp.core import audit
 from webapp.core.errors import InvalidInput
+from webapp.core.http import whole_number
 
 PER_PAGE = 30
 
@@ -50,7 +58,8 @@ def dataset_list(request: HttpRequest) -> HttpResponse:
 def create(request: HttpRequest) -> HttpResponse:
     """The filter of a new dataset. `do=count` shows what it would take; else the draft is saved."""
     kind = known_kind(request.POST.get("kind") or request.GET.get("kind"))
-    form = DatasetForm(request.POST or None, kind=kind)
+    initial = of_round(request.GET) if request.method == "GET" else None
+    form = DatasetForm(request.POST or None, kind=kind, initial=initial)
     counted: Preview | None = None
     if request.method == "POST" and form.is_valid():
         try:
@@ -77,6 +86,24 @@ def create(request: HttpRequest) -> HttpResponse:
     return render(request, "training/dataset_new.html", context, status=422 if form.errors else 200)
 
 
+def of_round(asked: QueryDict) -> dict[str, Any] | None:
+    """The form as “Make pairs of these votes” opens it: one unsealed round, one axis."""
+    number = whole_number(asked.get("round"))
+    round_ = select.unsealed_round(number) if number is not None else None
+    if round_ is None:
+        return None
+    axis = str(asked.get("axis") if asked.get("axis") in round_.axes else round_.axes[0])
+    return {
+        "name": _("%(round)s: %(axis)s") % {"round": round_.name[:80], "axis": Axis(axis).label},
+        "sources": [Source.ARENA.value],
+        "rounds": [str(round_.pk)],
+        "axis": axis,
+        "simulated": round_.simulated,
+        "train": 80,
+        "reward_model_gate": 20,  # prompts stay in their split for ever: some have to measure
+    }
+
+
 @admin_only
 @never_cache
 @require_GET
@@ -98,6 +125,8 @@ def dataset(request: HttpRequest, pk: int) -> HttpResponse:
         context["progress"] = _progress(row)
     else:
         context["refusal"] = pages.refusal_of(row)
+        measured = row.filter.get("reward_model_gate")
+        context["unmeasured"] = row.kind == Kind.PREFERENCES and not measured
         if request.GET.get("count"):
             context["counted"] = preview(row.kind, filters.parse(row.kind, row.filter))
     return render(request, "training/dataset.html", context)

@@ -7,6 +7,7 @@ from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
@@ -15,10 +16,12 @@ from training.enums import EdgeSource
 from training.forms.gates import CaseForm, PromoteForm
 from training.models import EdgeCase, OverrideRequest, TrainingRun
 from training.selectors import gates as pages
+from training.selectors.complaints import complaints
 from training.services import edges, promotions
 from training.views.gates import put_error, status_of
 from webapp.accounts.access import admin_only
 from webapp.core.errors import PalateError
+from webapp.core.http import whole_number
 
 PER_PAGE = 60
 
@@ -48,6 +51,7 @@ def edge_list(request: HttpRequest) -> HttpResponse:
         "source": source,
         "retired": retired,
         "form": form,
+        "complaints": complaints(),
     }
     return render(request, "training/edges.html", context, status=status_of(form))
 
@@ -57,6 +61,39 @@ def edge_list(request: HttpRequest) -> HttpResponse:
 def retire(request: HttpRequest, pk: int) -> HttpResponse:
     edges.retire_case(actor=request.user, case=get_object_or_404(EdgeCase, pk=pk))
     return redirect("training:edges")
+
+
+@admin_only
+@require_POST
+def keep_complaint(request: HttpRequest, item: int) -> HttpResponse:
+    """A complaint that was found just becomes a case."""
+    try:
+        edges.keep_complaint(actor=request.user, item=item)
+    except PalateError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, _("Every gate asks about it from now on."))
+    return redirect("training:edges")
+
+
+@admin_only
+@require_POST
+def keep_rollout(request: HttpRequest, pk: int) -> HttpResponse:
+    """What an answer of a run failed at becomes a case."""
+    run = get_object_or_404(TrainingRun, pk=pk)
+    offset, step = (whole_number(request.POST.get(name)) for name in ("offset", "step"))
+    if offset is None:
+        raise BadRequest("offset")
+    try:
+        edges.keep_rollout(
+            actor=request.user, run=run, offset=offset, reason=request.POST.get("reason", "")[:300]
+        )
+    except PalateError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, _("Every gate asks about it from now on."))
+    asked = f"?step={step or 0}" + ("&evaluation=1" if request.POST.get("evaluation") else "")
+    return redirect(reverse("training:run_samples", args=[pk]) + asked)
 
 
 @admin_only

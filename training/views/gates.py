@@ -16,13 +16,18 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from training import gate_policies
 from training.enums import GateState, Verdict
 from training.forms.gates import GateForm, MarkForm, OverrideForm, PromoteForm, StartForm
-from training.models import GateRun, GateSpec
+from training.models import GateRun, GateSpec, TrainingRun
+from training.quantisation_policies import check_persona_kept
 from training.selectors import gates as pages
-from training.selectors.audits import sample
-from training.services import audits, gates, promotions
+from training.selectors.along import courses
+from training.selectors.audits import liked, sample
+from training.selectors.evidence_pages import contestant_of
+from training.selectors.run_pages.quantisation import rounded_words
+from training.services import along, audits, gates, promotions
 from training.words.gates import RULES, explain_failure, reason
 from webapp.accounts.access import admin_only
 from webapp.core.errors import InvalidInput, PalateError
+from webapp.core.http import whole_number
 
 PER_PAGE = 30
 
@@ -72,6 +77,7 @@ def gate(request: HttpRequest, pk: int) -> HttpResponse:
         "page": page,
         "form": StartForm(spec=spec),
         "rules": [(RULES[name][0], value) for name, value in spec.rules.items()],
+        "courses": courses(spec=spec),
     }
     return render(request, "training/gate.html", context)
 
@@ -83,11 +89,11 @@ def start(request: HttpRequest, pk: int) -> HttpResponse:
     spec = get_object_or_404(GateSpec, pk=pk)
     form = StartForm(request.POST, spec=spec)
     if form.is_valid():
-        candidate = pages.run(form.cleaned_data["candidate"])
-        assert candidate is not None
+        candidate, weights = pages.candidate(form.cleaned_data["candidate"])
+        key = form.cleaned_data["key"]
         try:
             run = gates.start_gate(
-                actor=request.user, spec=spec, candidate=candidate, key=form.cleaned_data["key"]
+                actor=request.user, spec=spec, candidate=candidate, key=key, checkpoint=weights
             )
         except PalateError as error:
             messages.error(request, str(error))
@@ -96,6 +102,21 @@ def start(request: HttpRequest, pk: int) -> HttpResponse:
     else:
         messages.error(request, _("Choose a run."))
     return redirect("training:gate", pk)
+
+
+@admin_only
+@require_POST
+def start_along(request: HttpRequest, pk: int) -> HttpResponse:
+    """Base, middle and end of a run go through a gate."""
+    run = get_object_or_404(TrainingRun, pk=pk)
+    spec = get_object_or_404(GateSpec, pk=whole_number(request.POST.get("gate")) or 0)
+    try:
+        along.gate_along(actor=request.user, spec=spec, run=run)
+    except PalateError as error:
+        messages.error(request, str(error))
+    else:
+        messages.success(request, _("Base, middle and end are being measured."))
+    return redirect("training:run", pk)
 
 
 @admin_only
@@ -133,11 +154,22 @@ def run_context(run: GateRun, **forms: Any) -> dict[str, Any]:
         "read": len(marks),
         "fakes": round(100 * gate_policies.fake_share(marks.values())),
         "may_promote": may(lambda: gate_policies.check_promotable(run)),
-        "promotion": pages.promoted(run),
+        "rounded": rounded_words(run.candidate, run.checkpoint),
+        "why_not": _why_not(run, len(marks)),
+        "promotion": (promotion := pages.promoted(run)),
+        "contestant": contestant_of(promotion),
         "promote_form": PromoteForm(initial=name),
         "override_form": OverrideForm(initial=name),
         **forms,
     }
+
+
+def _why_not(run: GateRun, read: int) -> str:
+    """Why a passed model cannot be promoted, but for the reading that the page asks for anyway."""
+    lost = refusal(lambda: check_persona_kept(run.candidate, run.checkpoint))
+    if lost or read < run.spec.audit:
+        return lost
+    return refusal(lambda: gate_policies.check_promotable(run))
 
 
 @admin_only
@@ -169,7 +201,7 @@ def audit(request: HttpRequest, pk: int) -> HttpResponse:
     unread = [n for n, (_row, mark) in enumerate(rows) if mark is None]
     context = {
         "tab": "gates", "run": run, "rows": rows, "read": len(rows) - len(unread),
-        "next": unread[0] if unread else None,
+        "next": unread[0] if unread else None, "near": sum(not liked(row) for row, _mark in rows),
     }  # fmt: skip
     return render(request, "training/gate_audit.html", context)
 
@@ -221,11 +253,16 @@ def found(pk: int) -> GateRun:
 
 
 def may(check: Callable[[], None]) -> bool:
+    return not refusal(check)
+
+
+def refusal(check: Callable[[], None]) -> str:
+    """Why not; empty where it is allowed."""
     try:
         check()
-    except PalateError:
-        return False
-    return True
+    except PalateError as error:
+        return str(error)
+    return ""
 
 
 def status_of(form: Any) -> int:

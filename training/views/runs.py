@@ -14,10 +14,11 @@ from django.views.decorators.http import require_GET, require_POST
 from training.enums import RunState
 from training.models import Alert, TrainingRun
 from training.policies import may_move_run
+from training.selectors import along, evidence_pages
 from training.selectors.queue import queue_position
 from training.selectors.run_pages import alerts as alert_pages
 from training.selectors.run_pages import curves as curve_pages
-from training.selectors.run_pages import facts, files, lists, tables
+from training.selectors.run_pages import facts, files, lists, quantisation, tables
 from training.services import runs as services
 from training.storage import directory
 from webapp.accounts.access import admin_only
@@ -47,11 +48,14 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
         "may_resume": lists.finished(row) and may_move_run(row, RunState.QUEUED),
         "failure": facts.failure(row),
         "measured": facts.measured(row),
+        **quantisation.context(row),
+        **along.context(row),
         "story": facts.story(row),
         "evaluations": facts.evaluations(row, found),
         "answers": files.answers(row, step, bool(request.GET.get("evaluation"))),
         "inputs": facts.input_rows(row),
         "users": facts.users_of(row),
+        "contestants": evidence_pages.evidence_of_run(row.pk),
         "clones": list(row.clones.order_by("pk")[:50]),
         "checkpoints": facts.checkpoints_of(row),
         "settings": facts.setting_rows(row),

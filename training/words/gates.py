@@ -21,6 +21,8 @@ REASONS: dict[str, Any] = {
     "quality_lower": _("Quality is shown to be lower: %(mean)s, at most %(high)s."),
     "personalization_lower": _("Personalization is shown to be lower: %(mean)s, at most %(high)s."),
     "stratum_lower": _("This stratum lies at %(mean)s, below its margin of −%(margin)s."),
+    "same_answers": _("It says the same to many questions: its commonest answer goes to "
+                      "%(candidate)s of the questions, that of the baseline to %(baseline)s."),
     "edge_regressions": _("%(found)s edge cases came back; at most %(limit)s may."),
     "no_gain": _("More personalization is not shown: the lower bound is %(low)s."),
     "quality_not_shown": _("Personalization gained, but it is not shown that quality holds: its "
@@ -39,6 +41,9 @@ RULES: dict[str, tuple[Any, Any]] = {
     "level": (_("Confidence, one-sided"), _("0.975: an equal model passes in at most 2.5 of 100 "
                                             "gates.")),
     "resamples": (_("Draws of the bootstrap"), ""),
+    "sameness": (_("The same answer to many questions"),
+                 _("Share of the questions by which its commonest answer may be more common than "
+                   "that of the baseline; 1: not judged.")),
     "regressions": (_("Edge cases that may come back"), _("Empty: they are reported, not judged.")),
     "seed": (_("Seed"), ""),
 }  # fmt: skip
@@ -47,7 +52,7 @@ SCORERS: dict[str, Any] = {
     "personalization": _("the members of its reward model"),
     "quality/auditors": _("the auditors of its reward model, which never gave reward"),
     "personalization/auditors": _("the auditors of its reward model, which never gave reward"),
-    "rules": _("the rule verifier"),
+    "rules": _("rules, where the rows have a task that says what to check"),
 }
 
 
@@ -56,6 +61,8 @@ def reason(said: Mapping[str, Any]) -> str:
     params = {
         name: signed(value) if name in SIGNED else value for name, value in said["params"].items()
     }
+    if said["code"] == "same_answers":
+        params = {name: f"{value:.0%}" for name, value in said["params"].items()}
     where = [str(Axis(said["axis"]).label)] if said["axis"] else []
     where += [stratum_label(said["stratum"])] if said["stratum"] else []
     sentence = str(REASONS[said["code"]]) % params

@@ -11,6 +11,9 @@ import re
 from django.utils.translation import gettext, gettext_noop
 
 FIXED = (
+    gettext_noop("a quantised base stays as it is: train an adapter"),
+    gettext_noop("lies between 0 and 1"),
+    gettext_noop("needs swaps of personas, or prompts, to measure on"),
     gettext_noop("a group needs at least 2 completions to compare"),
     gettext_noop("a judge may give at most half of the quality"),
     gettext_noop("a judge needs an address and a model"),

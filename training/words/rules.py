@@ -176,6 +176,12 @@ RULES: dict[str, RuleWords] = {
         _("Two people are told %(now)s bits of difference; it was %(best)s."),
         _("After a quantisation: quantise less, or train LoRA over the frozen quantised model."),
     ),
+    "gate_refused": RuleWords(
+        _("The gate at the end did not start"),
+        _("the gate that the run names could not ask it"),
+        _("a judge that gave it reward, or weights that are gone"),
+        _("another gate, or start it by hand"),
+    ),
     "persona_churn": RuleWords(
         _("Personas change too often"),
         _("summaries change within a dialogue though nobody asked"),

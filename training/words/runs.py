@@ -35,6 +35,8 @@ STAGES: dict[str, Any] = {
     "grpo": _("training"),
     "eval": _("evaluating"),
     "evaluate": _("evaluating"),
+    "quantize": _("quantising and measuring"),
+    "predict": _("scoring answers"),
     "probe": _("asking the probes"),
     "gate": _("measuring the gate"),
 }
@@ -47,6 +49,8 @@ EVENTS: dict[str, Any] = {
     "rules": _("The rules were proved on answers of known worth."),
     "gate": _("The gate was measured."),
     "phrases": _("Phrases were found that became frequent while they paid."),
+    "quantised": _("The weights were rounded and measured."),
+    "adapted": _("The adapter was compared with its base."),
     "finished": _("It ended."),
 }
 BADGES = {

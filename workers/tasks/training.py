@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from training.services import freezing, running, sealing, verdicts, watching
+from training.services import along, chains, freezing, running, sealing, verdicts, watching
 
 
 @shared_task(name="workers.freeze_dataset", time_limit=7200, soft_time_limit=7000)
@@ -16,6 +16,7 @@ def repair_training() -> None:
     freezing.repair_freezes()
     sealing.keep_claimed_from_holdout()
     verdicts.decide_ready()
+    along.gates_due()
 
 
 @shared_task(name="workers.start_runs", time_limit=1800)
@@ -28,6 +29,25 @@ def start_runs(pk: int = 0) -> None:
 def decide_gates(pk: int = 0) -> None:
     """Decide every gate whose evaluations have ended."""
     verdicts.decide_ready()
+
+
+@shared_task(name="workers.gate_when_done", time_limit=600)
+def gate_when_done(pk: int) -> None:
+    """Base, middle and end of a run go through the gate that it names."""
+    along.gate_when_done(pk=pk)
+
+
+@shared_task(name="workers.advance_chains", time_limit=900)
+def advance_chains(pk: int = 0) -> None:
+    """Move on what is under way; `pk` only says why the task was sent."""
+    chains.advance_all()
+
+
+@shared_task(name="workers.repair_chains", time_limit=900)
+def repair_chains() -> None:
+    """Begin the chains whose hour came, and move on those that lost a message."""
+    chains.start_due()
+    chains.advance_all()
 
 
 @shared_task(name="workers.watch_runs", time_limit=1800)

@@ -14,6 +14,8 @@ from training.engine.config.load import Problem
 from training.engine.config.schema import BRANCHES, KINDS, RunConfig
 from training.engine.rundir import RunDir, sha256_file
 
+BITS = (8, 4, 3, 2)
+QUANTISED = "quantised.json"  # in a folder of rounded weights
 NEEDED = ("torch", "transformers", "trl", "accelerate", "datasets")
 
 
@@ -99,24 +101,57 @@ def _values(config: RunConfig) -> Iterator[Problem]:
         positive |= {"evaluate.draws": e.draws, "evaluate.batch": e.batch}
         positive |= {"evaluate.max_completion": e.max_completion}
         yield from _scorers(config)
-    else:
+    elif config.kind == "quantize":
+        z = config.quantize
+        positive |= {"quantize.rows": z.rows, "quantize.batch": z.batch}
+        yield from _quantize(config)
+    elif config.kind == "predict":
+        positive |= {"predict.round": config.predict.round, "predict.batch": config.predict.batch}
+        yield from _reward_models(config)
+    elif config.kind == "grpo":
         g = config.grpo
         positive |= {"grpo.steps": g.steps, "grpo.batch": g.batch, "grpo.group": g.group}
         positive |= {"grpo.accumulation": g.accumulation, "grpo.learning_rate": g.learning_rate}
         positive |= {"grpo.temperature": g.temperature, "grpo.max_completion": g.max_completion}
-        yield from _one_of("grpo.sampler", g.sampler, ("transformers", "vllm"))
-        yield from _one_of("grpo.vllm_mode", g.vllm_mode, ("colocate", "server"))
-        yield from _one_of("grpo.scale", g.scale, ("group", "batch", "none"))
-        if g.beta < 0:
-            yield Problem("grpo.beta", "cannot be negative", 0.0)
+        yield from _grpo(config)
     for name, value in positive.items():
         if not value > 0 or not math.isfinite(value):
             yield Problem(name, "must be above 0")
+    if config.kind == "predict":
+        return  # reward models carry their own weights
     if not (config.model.path or config.model.package or config.model.scratch):
         yield Problem("model.path", "no model is named")
     if config.kind != "sft" and not (config.model.path or config.model.package):
         # The reference model of GRPO is loaded again from disk; a reward model starts from the SFT.
         yield Problem("model.path", "needs the folder of a trained model (run SFT first)")
+
+
+def _grpo(config: RunConfig) -> Iterator[Problem]:
+    """Names and ranges of GRPO alone."""
+    g, path = config.grpo, config.model.path
+    yield from _one_of("grpo.sampler", g.sampler, ("transformers", "vllm"))
+    yield from _one_of("grpo.vllm_mode", g.vllm_mode, ("colocate", "server"))
+    yield from _one_of("grpo.scale", g.scale, ("group", "batch", "none"))
+    if g.beta < 0:
+        yield Problem("grpo.beta", "cannot be negative", 0.0)
+    if any(not 0 < at < 1 for at in g.keep_at):
+        yield Problem("grpo.keep_at", "lies between 0 and 1")
+    if path and config.model.lora is None and (Path(path) / QUANTISED).is_file():
+        yield Problem("model.lora.rank", "a quantised base stays as it is: train an adapter")
+
+
+def _quantize(config: RunConfig) -> Iterator[Problem]:
+    """Bits that there are, and something to measure on."""
+    if config.quantize.bits not in BITS:
+        yield Problem("quantize.bits", "must be one of 8, 4, 3, 2", 8)
+    if not (config.data.swaps or config.data.gate):
+        yield Problem("data.swaps", "needs swaps of personas, or prompts, to measure on")
+
+
+def _reward_models(config: RunConfig) -> Iterator[Problem]:
+    """At least one reward model must be there to ask."""
+    if not any(getattr(config.reward, branch) not in ("", "rules") for branch in BRANCHES):
+        yield Problem("reward.quality", "no reward model is named")
 
 
 def _scorers(config: RunConfig) -> Iterator[Problem]:
@@ -218,6 +253,7 @@ def _snapshots(config: RunConfig, run: RunDir) -> Iterator[Problem]:
     d = config.data
     named = {"train": d.train, "heldout": d.heldout, "gate": d.gate, "probes": d.probes}
     named |= {"swaps": d.swaps, "labelled": d.labelled, "edges": d.edges}
+    named |= {"answers": d.answers}
     for name, file in named.items():
         if file and not (run.path / file).is_file():
             yield Problem(f"data.{name}", f"{file} is not there")

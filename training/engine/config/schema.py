@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-KINDS = ("sft", "reward_model", "grpo", "evaluate")
+KINDS = ("sft", "reward_model", "grpo", "evaluate", "predict", "quantize")
 BRANCHES = ("quality", "personalization")
 
 
@@ -62,6 +62,7 @@ class Data:
     labelled: str = ""  # answers of known worth, on which rules are proved
     swaps: str = ""  # two answers, two personas that want the opposite
     edges: str = ""  # prompts of edge cases, asked besides those of the gate
+    answers: str = ""  # answers that were given elsewhere, for a prediction
     persona_turns: int = 0  # turns that a dialogue keeps its persona summary; 0: as frozen
     sha256: dict[str, str] = field(default_factory=dict)
 
@@ -131,6 +132,8 @@ class Grpo:
     max_grad_norm: float = 1.0
     save_every: int = 25
     keep_checkpoints: int = 2
+    keep_at: tuple[float, ...] = (0.5,)  # progress at which weights are kept for good
+    gate: str = ""  # name of a gate of the site: start, middle and end go through it at the end
     evaluate_at: tuple[float, ...] = (0.0, 0.5, 1.0)  # progress
     evaluate_prompts: int = 64
     evaluate_samples: int = 1  # answers to each
@@ -153,8 +156,27 @@ class Evaluate:
     temperature: float = 0.9  # 0: greedy
     max_completion: int = 512
     edges: tuple[str, ...] = ()  # ids of edge cases
+    checkpoint: int = 0  # step of the base whose saved weights answer; 0: what it made
     errors: float = 0.05  # share of answers that may be without a score
     degenerate: float = 0.05  # share that may be empty or one word again and again
+
+
+@dataclass(frozen=True)
+class Quantize:
+    """A policy whose weights are rounded; nothing is trained."""
+
+    bits: int = 8  # of every weight: 8, 4, 3 or 2
+    rows: int = 200  # questions at most on which two people are compared
+    batch: int = 32  # answers at once, where a reward model is asked
+    ratio: float = 0.8  # share of the dependence on the persona that must stay
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Reward models score answers that were given elsewhere; nothing is generated or trained."""
+
+    round: int = 0  # the unsealed round whose answers the site hands over
+    batch: int = 64  # answers at once
 
 
 @dataclass(frozen=True)
@@ -226,5 +248,7 @@ class RunConfig:
     gate: Gate = field(default_factory=Gate)
     grpo: Grpo = field(default_factory=Grpo)
     evaluate: Evaluate = field(default_factory=Evaluate)
+    predict: Predict = field(default_factory=Predict)
+    quantize: Quantize = field(default_factory=Quantize)
     reward: Reward = field(default_factory=Reward)
     monitor: Monitor = field(default_factory=Monitor)

@@ -16,8 +16,10 @@ from trl import GRPOConfig, GRPOTrainer
 from training.engine.config.schema import RunConfig
 from training.engine.contracts import Scorer
 from training.engine.jobs import models
+from training.engine.jobs.adaptation import Adaptation
 from training.engine.jobs.arguments import common, quiet
 from training.engine.jobs.evaluate import Evaluate
+from training.engine.jobs.keeping import Keep
 from training.engine.jobs.probes import Probes
 from training.engine.jobs.rewards import Composer, Scorers, progress_of
 from training.engine.jobs.scoring import NotUsable, load_ensemble
@@ -75,16 +77,18 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
             train_dataset=dataset(rows),
             processing_class=tokenizer,
             peft_config=models.peft_config(config.model, "CAUSAL_LM"),
-            callbacks=[schedule, evaluate, probes, watch],
+            callbacks=[schedule, evaluate, probes, watch, Keep(run, config)],
         )
     )
     schedule.trainer = trainer
     need_disk(run, config, 12.0 * trainable(trainer.model))
+    adaptation = Adaptation(run, config, composer, heldout, trainer.model)
     checkpoint = run.last_checkpoint()
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    report: dict[str, Any] = {}
     if not stop or trainer.state.global_step >= config.grpo.steps:
-        trainer.save_model(str(run.model))
-        tokenizer.save_pretrained(str(run.model))
+        report = adaptation.report(trainer.model, tokenizer)
+        models.save_trained(trainer, tokenizer, run)
     phrases = [asdict(phrase) for phrase in mine(samples(run))[:5]]
     if phrases:
         run.event("phrases", found=phrases)
@@ -97,6 +101,7 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
         "scorers": {
             branch: getattr(scorers, branch).version for branch in ("quality", "personalization")
         },
+        **report,
     }
 
 

@@ -24,12 +24,13 @@ from transformers import (
 
 from training.engine import modelstore
 from training.engine.config.schema import Model, Scratch
-from training.engine.rundir import write_json
+from training.engine.rundir import RunDir, write_json
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+ADAPTER = "adapter_config.json"
 START, END, PAD = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 
 
@@ -40,12 +41,32 @@ def dtype_of(model: Model) -> torch.dtype:
 def load_base(model: Model, texts: Iterable[str]) -> tuple[Any, Any]:
     """Model and tokenizer to start SFT from; `texts` teach a tokenizer made from scratch."""
     if model.path:
-        loaded = AutoModelForCausalLM.from_pretrained(model.path, dtype=dtype_of(model))
-        return loaded, load_tokenizer(model.path)
+        return load_policy(model.path, dtype_of(model)), load_tokenizer(model.path)
     if model.scratch is None:
         raise ValueError("no model is named")
     tokenizer = make_tokenizer(texts, model.scratch.vocabulary)
     return make_model(model.scratch, tokenizer), tokenizer
+
+
+def load_policy(path: str | Path, dtype: torch.dtype) -> Any:
+    """A model from its folder; an adapter becomes one with the model that it was trained on."""
+    if not (Path(path) / ADAPTER).exists():
+        return AutoModelForCausalLM.from_pretrained(str(path), dtype=dtype)
+    from peft import AutoPeftModelForCausalLM
+
+    return AutoPeftModelForCausalLM.from_pretrained(str(path), dtype=dtype).merge_and_unload()
+
+
+def save_trained(trainer: Any, tokenizer: Any, run: RunDir) -> None:
+    """What was trained, ready to be loaded by anybody. Of an adapter, `adapter/` is the adapter
+    alone, and model/ computes what base and adapter compute together."""
+    adapted = trainer.accelerator.unwrap_model(trainer.model)
+    if not hasattr(adapted, "merge_and_unload"):
+        trainer.save_model(str(run.model))  # every process takes part
+    elif run.main:
+        adapted.save_pretrained(str(run.path / "adapter"))
+        adapted.merge_and_unload().save_pretrained(str(run.model))
+    tokenizer.save_pretrained(str(run.model))
 
 
 def load_tokenizer(path: str | Path) -> Any:

@@ -14,10 +14,11 @@ import torch
 import transformers
 
 from training.engine.config.schema import RunConfig
-from training.engine.jobs import evaluation, grpo, models, reward_model, sft
+from training.engine.jobs import evaluation, grpo, models, predict, quantize, reward_model, sft
 from training.engine.jobs.scoring import NotUsable
 from training.engine.jobs.watch import NonFinite, OutOfDisk, Stop
 from training.engine.manifest import Began, finish
+from training.engine.rewards import predictions
 from training.engine.rundir import RunDir
 from training.engine.snapshots import BadSnapshot
 
@@ -27,9 +28,16 @@ STAGES: dict[str, Stage] = {
     "reward_model": reward_model.train,
     "grpo": grpo.train,
     "evaluate": evaluation.evaluate,
+    "predict": predict.predict,
+    "quantize": quantize.quantize,
 }
+UNTRAINED = ("evaluate", "predict", "quantize")  # kinds that have no learning rate
 # What is there only when all is done.
-WHOLE = {"reward_model": "reward_model.json", "evaluate": evaluation.REPORT}
+WHOLE = {
+    "reward_model": "reward_model.json",
+    "evaluate": evaluation.REPORT,
+    "predict": predictions.REPORT,
+}
 
 
 def stage(run: RunDir, config: RunConfig, began: Began, *, listen: bool) -> int:
@@ -42,7 +50,8 @@ def stage(run: RunDir, config: RunConfig, began: Began, *, listen: bool) -> int:
     try:
         run.reserve()
         run.event("started", run_kind=config.kind, pid=os.getpid(), resumed=resumed)
-        config = dataclasses.replace(config, model=models.with_path(config.model))
+        if config.kind != "predict":  # reward models carry their own weights
+            config = dataclasses.replace(config, model=models.with_path(config.model))
         facts = STAGES[config.kind](run, config, stop)
     except Exception as error:
         trace = traceback.format_exc()
@@ -75,7 +84,7 @@ def explain(error: Exception, config: RunConfig) -> tuple[str, dict[str, Any]]:
     text = str(error)
     section = getattr(config, config.kind)
     if isinstance(error, NonFinite) or "probability tensor contains" in text:
-        if config.kind == "evaluate":
+        if config.kind in UNTRAINED:
             return "nonfinite", {}
         return "nonfinite", {f"{config.kind}.learning_rate": section.learning_rate / 2}
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -83,7 +92,7 @@ def explain(error: Exception, config: RunConfig) -> tuple[str, dict[str, Any]]:
         return "disk_full", {}
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in text:
         smaller = {"batch": max(1, section.batch // 2)}
-        if config.kind != "evaluate":
+        if config.kind not in UNTRAINED:
             smaller["accumulation"] = section.accumulation * 2
         return "out_of_memory", {f"{config.kind}.{k}": v for k, v in smaller.items()}
     if isinstance(error, NotUsable):

@@ -41,8 +41,7 @@ def train(run: RunDir, config: RunConfig, stop: Stop) -> dict[str, Any]:
     if not stop:
         if heldout:
             trainer.evaluate()
-        trainer.save_model(str(run.model))
-        tokenizer.save_pretrained(str(run.model))
+        models.save_trained(trainer, tokenizer, run)
     return {"rows": len(rows), "steps": trainer.state.global_step}
 
 

@@ -26,6 +26,7 @@ DRAWN = (
 WHY: dict[str, Any] = {
     "active": _("its run has not ended"),
     "pinned": _("its run is pinned"),
+    "gate": _("a gate asks it, or it became a contestant"),
     "used": _("another run uses it"),
     "final": _("it is what the run made"),
     "resumable": _("its run could be resumed from it"),

@@ -135,7 +135,7 @@ def pinned(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[Ch
     if run.kind == RunKind.REWARD_MODEL:
         charts = (members(curves, name) for name in words.MEMBER_PINNED)
         return [found for found in charts if found]
-    if run.kind == RunKind.EVALUATE:
+    if run.kind in (RunKind.EVALUATE, RunKind.PREDICT, RunKind.QUANTIZE):
         return []  # batches are no course in time
     return [
         chart(curves, ("loss", "eval_loss"), _("Loss"), reach=reach, marks=marks),
@@ -176,7 +176,7 @@ def sections(run: TrainingRun, curves: Curves, alerts: Sequence[Alert]) -> list[
     if run.kind == RunKind.REWARD_MODEL:
         charts = [c for name in words.MEMBER_CHARTS if (c := members(curves, name))]
         return [Section("members", _("Every model"), charts)] if charts else []
-    if run.kind == RunKind.EVALUATE:
+    if run.kind in (RunKind.EVALUATE, RunKind.PREDICT, RunKind.QUANTIZE):
         return []
     found, used = [], {h.REWARD, h.REFERENCE, h.KL, h.LENGTH}
     for group in words.GROUPS:

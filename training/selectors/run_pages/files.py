@@ -47,6 +47,7 @@ class Answer:
     parts: list[Any]
     reward: Any
     advantage: Any
+    offset: int = 0  # its place in samples.jsonl
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,12 @@ def answer(row: Mapping[str, Any], names: list[str]) -> Answer:
         [parts.get(name) for name in names],
         row.get("reward"),
         row.get("advantage"),
+        int(row.get("offset") or 0),
     )
 
 
 def read_at(path: Path, offsets: list[int]) -> list[dict[str, Any]]:
-    """The lines that begin at these places of a file."""
+    """The lines that begin at these places of a file, each with its `offset`."""
     found: list[dict[str, Any]] = []
     try:
         with path.open("rb") as file:
@@ -129,7 +131,7 @@ def read_at(path: Path, offsets: list[int]) -> list[dict[str, Any]]:
                 except ValueError:
                     continue  # half a line of a killed process
                 if isinstance(row, dict):
-                    found.append(row)
+                    found.append({**row, "offset": offset})
     except OSError:
         return []
     return found

@@ -190,9 +190,20 @@ def _pair(item: Item, fact: Fact, decision: Any, labels: Labels) -> dict[str, An
         "judgements": len(labels.given),
         "agreeing": labels.agreeing(decision.verdict),
         "owner_votes": 0,
+        "weight": weight_of(labels, decision),
+        "raters": "",
         "simulated": labels.simulated,
         "pair": fact.group,
     }
+
+
+def weight_of(labels: Labels, decision: Any) -> float:
+    """Share of the labels for the outcome − share for its opposite; 1 where it is sure."""
+    if decision.source in SURE or not labels.given:
+        return 1.0
+    opposite = {Verdict.FIRST: Verdict.SECOND, Verdict.SECOND: Verdict.FIRST}
+    against = labels.agreeing(opposite.get(decision.verdict, ""))
+    return round((labels.agreeing(decision.verdict) - against) / len(labels.given), 4)
 
 
 def _bad(text: str, decision: Any, labels: Labels) -> dict[str, Any]:

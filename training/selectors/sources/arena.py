@@ -1,6 +1,7 @@
 """Rows from the votes of unsealed rounds, on rotating contexts only (V11, step 9 of the loop).
 
-Votes are aggregated per pair, context and axis. Texts that screening masked are left out: what
+Votes are aggregated per pair, context and axis; late ones count unless the round registered that
+they do not. Texts that screening masked are left out: what
 raters saw is not what a model should learn.
 """
 
@@ -8,14 +9,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
 from arena.enums import RoundState, Verdict
+from arena.exclusions import excluded_votes
 from arena.models import Entry, Round, Slot
-from arena.selectors.votes import standing_votes
+from arena.selectors.votes import counted_votes, standing_votes
 from training.enums import Kind, Source
 from training.rows import said
 from training.selectors.sources.annotation import summary_of
@@ -27,13 +29,17 @@ VOTES = "votes"  # the value of the column `decided`
 
 @dataclass
 class Tally:
-    """Votes on one pair and axis; `owners` of them by the person behind the persona."""
+    """Votes on one pair and axis; `owners` of them by the person behind the persona.
+
+    `raters` are the pseudonyms that the round has published.
+    """
 
     x: int = 0
     y: int = 0
     tie: int = 0
     both_bad: int = 0
     owners: int = 0
+    raters: set[str] = field(default_factory=set)
 
     @property
     def total(self) -> int:
@@ -43,6 +49,11 @@ class Tally:
     def posterior(self) -> float:
         """That the winner is better, by Laplace's rule of succession over decisive votes."""
         return round((max(self.x, self.y) + 1) / (self.x + self.y + 2), 4)
+
+    @property
+    def weight(self) -> float:
+        """Share for the winner − share for the other: 1 when all agree, less with every doubt."""
+        return round(abs(self.x - self.y) / self.total, 4) if self.total else 0.0
 
 
 def unsealed(chooser: Chooser) -> QuerySet[Round]:
@@ -77,12 +88,18 @@ def _pairs(round_: Round, chooser: Chooser) -> Iterator[Fact]:
 
 
 def _tallies(round_: Round, axis: str) -> dict[int, Tally]:
+    """By slot. Votes that the round's registered exclusions leave out are no examples either."""
     found: dict[int, Tally] = defaultdict(Tally)
+    cast = counted_votes(round_)  # in the order of the rows below
+    left_out = excluded_votes(cast, round_.exclusions)
     columns = (axis, "owner", "battle__left_is_x", "battle__slot_id")
-    rows = standing_votes(round_).exclude(**{axis: ""}).order_by("pk")
-    for verdict, owner, left_is_x, slot in rows.values_list(*columns).iterator(chunk_size=5000):
+    rows = standing_votes(round_).order_by("pk").values_list(*columns).iterator(chunk_size=5000)
+    for number, (verdict, owner, left_is_x, slot) in enumerate(rows):
+        if not verdict or number in left_out:
+            continue
         tally = found[slot]
         tally.owners += owner
+        tally.raters.add(cast[number].rater)
         if verdict in (Verdict.LEFT, Verdict.RIGHT):
             side = "x" if (verdict == Verdict.LEFT) == left_is_x else "y"
             setattr(tally, side, getattr(tally, side) + 1)
@@ -201,6 +218,8 @@ def _pair(slot: Slot, tally: Tally, texts: list[Any], axis: str) -> dict[str, An
         "judgements": tally.total,
         "agreeing": max(tally.x, tally.y),
         "owner_votes": tally.owners,
+        "weight": tally.weight,
+        "raters": ",".join(sorted(tally.raters)),
         "simulated": slot.round.simulated,
         "pair": "",
     }

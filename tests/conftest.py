@@ -181,3 +181,10 @@ def chen(db: Any) -> User:
 def vera(db: Any) -> User:
     """A viewer."""
     return make_user("vera", Role.VIEWER)
+
+
+def asks_for_login(response: Any) -> bool:
+    """Whether nobody was let in: sent on to the login, or asked for it on the spot."""
+    if response.status_code == 302:
+        return str(response["Location"]).startswith("/accounts/login/?next=")
+    return bool(response.status_code == 401)

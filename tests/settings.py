@@ -11,7 +11,7 @@ os.environ.setdefault("CELERY_EAGER", "1")
 os.environ.setdefault("LOG_LEVEL", "WARNING")
 
 from webapp.settings import *  # noqa: F403
-from webapp.settings import DATABASES, PALATE_HOME, REST_FRAMEWORK
+from webapp.settings import DATABASES, MIDDLEWARE, PALATE_HOME, REST_FRAMEWORK
 
 ALLOWED_HOSTS = ["*"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
@@ -30,3 +30,5 @@ if not os.environ.get("DATABASE_URL"):
     # one would begin a transaction within that of another.
     DATABASES["default"]["TEST"] = {"NAME": str(PALATE_HOME / f"tests-{os.getpid()}.sqlite3")}
     DATABASES["default"]["OPTIONS"]["init_command"] += " PRAGMA synchronous=OFF;"
+if os.environ.get("PALATE_TEST_DELAY"):
+    MIDDLEWARE = ["tests.slow_answers.slow_answers", *MIDDLEWARE]

@@ -7,13 +7,25 @@ document.addEventListener("htmx:sendError", (event) => announce(event));
 
 function announce(event) {
   const region = document.getElementById("messages");
-  const text = region && region.dataset.requestFailed;
+  const out = event.detail.xhr.status === 401;
+  const text = region && (out ? region.dataset.signedOut : region.dataset.requestFailed);
   if (!text) return;
+  event.stopPropagation();
+  if (region.textContent.startsWith(text)) return; // a page that asks every few seconds says it once
   const note = document.createElement("p");
   note.className = "notice error";
   note.textContent = text;
+  if (out) note.append(" ", signIn(region));
   region.replaceChildren(note);
-  event.stopPropagation();
+}
+
+function signIn(region) {
+  const link = document.createElement("a"), url = new URL(region.dataset.loginUrl, location.href);
+  url.searchParams.set("next", location.pathname + location.search);
+  link.href = url.href;
+  link.target = "_blank"; // what is typed here stays
+  link.textContent = region.dataset.signIn;
+  return link;
 }
 
 // Selects and checkboxes that filter a list: their form is sent as soon as they change.

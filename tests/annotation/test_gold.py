@@ -19,6 +19,7 @@ from annotation.services import items, leases
 from annotation.services.gold import make_gold, make_gold_from_decisions, retire_gold
 from tests.annotation.factories import Desk, label_all, label_once, make_desk, submit, working
 from tests.annotation.review import appeal
+from tests.conftest import asks_for_login
 from webapp.accounts.enums import Role
 from webapp.accounts.models import User
 from webapp.core.errors import Forbidden, InvalidInput, Refused
@@ -202,7 +203,7 @@ def test_the_list_proposes_what_everybody_agreed_on(admin: Client) -> None:
 def test_gold_is_for_administrators(client: Client, chen: User, alice: User, name: str) -> None:
     desk = make_desk(n_items=1)
     address = url(desk, name, desk.items()[0].pk)
-    assert client.post(address).status_code == 302
+    assert asks_for_login(client.post(address))
     client.force_login(chen)
     assert chen.role == Role.ANNOTATOR
     assert client.post(address).status_code == 403

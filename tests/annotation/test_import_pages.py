@@ -19,6 +19,7 @@ from annotation.services.projects import move_project
 from tests.annotation.factories import make_desk
 from tests.annotation.pairs import import_pairs, label, lines, make_project, row, write
 from tests.catalog.factories import make_answer, seal
+from tests.conftest import asks_for_login
 from webapp.accounts.models import User
 from webapp.catalog import uploads
 from webapp.catalog.enums import ImportState
@@ -96,7 +97,7 @@ def test_pages_are_for_managers(
     address = page(project, name, None if name == "import" else run)
     methods: list[Any] = [client.get, client.post]
     for method in methods:
-        assert method(address).status_code == 302
+        assert asks_for_login(method(address))
     for user in (bob, chen, vera):
         client.force_login(user)
         for method in methods:

@@ -92,6 +92,7 @@ def axe_violations(page: Page) -> list[str]:
     """Violations of WCAG 2.2 AA that axe finds on the page as it is."""
     from axe_playwright_python.sync_playwright import Axe
 
+    page.wait_for_load_state()
     results = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]})
     return [
         f"{page.url} {violation['id']}: {violation['nodes'][0]['html'][:120]}"
@@ -101,5 +102,6 @@ def axe_violations(page: Page) -> list[str]:
 
 def overflows(page: Page) -> bool:
     """Whether the page scrolls sideways."""
+    page.wait_for_load_state()
     width = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
     return bool(page.evaluate(width))

@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 
 from tests.arena.factories import make_world, unsealed_round
+from tests.conftest import asks_for_login
 from tests.training.factories import admin, draft, freeze, frozen, make_pairs, make_people
 from tests.training.test_datasets_records import bring_in, trace, upload
 from tests.training.test_datasets_sources import make_counterfactuals
@@ -74,7 +75,7 @@ def test_only_administrators_see_datasets(
 ) -> None:
     url = reverse(f"training:{name}", args=args)
     ask = client.post if (name, args) in POSTS else client.get
-    assert ask(url).status_code == 302  # to the login
+    assert asks_for_login(ask(url))
     for user in (bob, chen, vera):
         client.force_login(user)
         assert ask(url).status_code == 403

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from tests.conftest import make_user
+from tests.conftest import asks_for_login, make_user
 from tests.training.factories import admin
 from tests.training.gate_factories import RULES, gate, measured, plant, policy
 from tests.training.test_gates import better, plain, worse
@@ -51,7 +51,7 @@ def test_only_administrators_see_gates(
     client: Client, name: str, args: tuple[Any, ...], bob: User, chen: User, vera: User
 ) -> None:
     ask = client.post if (name, args) in POSTS else client.get
-    assert ask(url(name, *args)).status_code == 302  # to the login
+    assert asks_for_login(ask(url(name, *args)))
     for user in (bob, chen, vera):
         client.force_login(user)
         assert ask(url(name, *args)).status_code == 403

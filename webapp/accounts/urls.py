@@ -1,12 +1,13 @@
-from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.contrib.auth.views import LogoutView, PasswordChangeView
 from django.urls import path
 
 from webapp.accounts import views
+from webapp.accounts.signing_in import SignIn
 from webapp.core.views import theme
 
 app_name = "accounts"
 urlpatterns = [
-    path("login/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("login/", SignIn.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("password/", PasswordChangeView.as_view(success_url="/"), name="password"),
     path("invitations/", views.invitations, name="invitations"),

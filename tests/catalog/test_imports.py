@@ -266,6 +266,52 @@ def test_a_killed_import_goes_on(
     assert Exposure.objects.count() == 37
 
 
+def lose_a_process(monkeypatch: pytest.MonkeyPatch, run: ImportRun, at: int) -> None:
+    """As if it had been killed in its batch `at`, long enough ago."""
+    with monkeypatch.context() as patched:
+        crash_at(patched, at, Crash())
+        with pytest.raises(Crash):
+            imports.run_import(pk=run.pk)
+    long_ago = timezone.now() - timedelta(minutes=1)
+    ImportRun.objects.filter(pk=run.pk).update(heartbeat_at=long_ago)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_rows_that_end_their_process_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alice: User, dry_run: bool
+) -> None:
+    monkeypatch.setattr(batches, "ROWS", 10)
+    path = write_jsonl(tmp_path / "rows.jsonl", many(30))
+    run = imports.open_run(path=path, user=alice, dry_run=dry_run)
+    ImportRun.objects.filter(pk=run.pk).update(heartbeat_at=None)
+    lose_a_process(monkeypatch, run, 1)
+    for _time in range(import_work.LOST_LIMIT):  # each lost after row 10: that one is new
+        lose_a_process(monkeypatch, run, 2 if dry_run or not _time else 1)
+    assert imports.run_import(pk=run.pk) is None
+    run.refresh_from_db()
+    assert (run.state, run.rows_done) == (ImportState.FAILED, 10)
+    assert "lost 3 times after row 10" in run.message
+    with override("zh-hans"):
+        assert "3" in refusals.explain_failure(run.report["failure"])
+    imports.resume_import(actor=alice, run=run)
+    done = imports.run_import(pk=run.pk)
+    assert done is not None
+    assert (done.state, numbers(done)) == (ImportState.DONE, (30, 0, 0))
+
+
+def test_processes_lost_at_other_rows_are_not_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alice: User
+) -> None:
+    monkeypatch.setattr(batches, "ROWS", 5)
+    run = imports.open_run(path=write_jsonl(tmp_path / "rows.jsonl", many(30)), user=alice)
+    ImportRun.objects.filter(pk=run.pk).update(heartbeat_at=None)
+    for _time in range(5):
+        lose_a_process(monkeypatch, run, 2)
+    done = imports.run_import(pk=run.pk)
+    assert done is not None
+    assert (done.state, done.lost, numbers(done)) == (ImportState.DONE, 1, (30, 0, 0))
+
+
 def test_a_deadlock_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "ROWS", 10)
     crash_at(monkeypatch, 2, OperationalError("deadlock detected"))

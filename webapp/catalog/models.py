@@ -144,6 +144,9 @@ class ImportRun(models.Model):
     # Sent by the form: a double click finds the run that the first click made.
     key = models.CharField(max_length=64, null=True, unique=True)
     heartbeat_at = models.DateTimeField(null=True)
+    # How many processes in a row were lost after the same row.
+    lost = models.PositiveSmallIntegerField(default=0)
+    lost_at = models.PositiveBigIntegerField(default=0)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )

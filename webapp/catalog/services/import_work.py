@@ -28,6 +28,7 @@ from webapp.catalog.services.importers import AnyBatch, Importer, Sample, Stored
 from webapp.core import audit
 
 STALE = timedelta(seconds=30)  # no commit for so long: the process is gone
+LOST_LIMIT = 3  # processes lost after the same row: the next would be, too
 SAMPLES, FIRST_REFUSALS, TALLY_LIMIT = 6, 20, 1000
 Progress = Callable[[ImportRun], None]
 
@@ -65,13 +66,28 @@ def _claim(pk: int, take_over: bool) -> ImportRun | None:
     now = timezone.now()
     free = Q() if take_over else Q(heartbeat_at=None) | Q(heartbeat_at__lt=now - STALE)
     mine = ImportRun.objects.filter(free, pk=pk, state=ImportState.RUNNING)
-    if not mine.update(heartbeat_at=now):
+    found = mine.first()
+    if found is None:
+        return None
+    lost = 0 if take_over else _count_lost(found)
+    mine = mine.filter(heartbeat_at=found.heartbeat_at)
+    if not mine.update(heartbeat_at=now, lost=lost, lost_at=found.rows_done):
         return None
     run = ImportRun.objects.select_related("created_by").get(pk=pk)
+    if lost >= LOST_LIMIT:
+        _fail(run, FormatError("lost", times=lost, row=found.rows_done))
+        return None
     if run.dry_run:  # a dry run remembers the rows before, so it begins anew
         run.rows_done = run.bytes_done = run.added = run.known = run.refused = 0
         run.report = {}
     return run
+
+
+def _count_lost(found: ImportRun) -> int:
+    """How many processes in a row never came beyond the row where this one is."""
+    if found.heartbeat_at is None:  # new, or a person let it go on
+        return 0
+    return found.lost + 1 if found.lost_at == found.rows_done else 1
 
 
 def _process(run: ImportRun, progress: Progress | None) -> None:

@@ -183,7 +183,7 @@ def alive(pids: list[int]) -> list[int]:
 
 def gone(pids: list[int]) -> bool:
     """Whether none of them runs, at the latest in a while: a signal needs a moment to be heard."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while alive(pids) and time.monotonic() < deadline:
         time.sleep(0.1)
     return not alive(pids)
@@ -191,7 +191,7 @@ def gone(pids: list[int]) -> bool:
 
 def wait_for_lines(file: Path, count: int) -> list[int]:
     """The numbers in the file, once there are so many."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         lines = file.read_text().split() if file.exists() else []
         if len(lines) >= count:

@@ -208,7 +208,7 @@ def test_a_server_that_never_ends_is_left_in_time(server: Endpoint, name: str) -
     began = time.monotonic()
     job = finished(start(makers_world(server.url, server.url, timeout=1, personas=1, prompts=1)))
     assert states(job) == {"made": 2}
-    assert 1.0 <= time.monotonic() - began < 10
+    assert 1.0 <= time.monotonic() - began < 60
 
 
 def test_answers_come_in_a_stream_or_cut_by_the_limit(server: Endpoint) -> None:

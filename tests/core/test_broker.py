@@ -25,7 +25,7 @@ def test_messages_come_in_the_order_of_sending(tmp_path: Path) -> None:
     with connection(tmp_path) as found, found.SimpleQueue("order") as queue:
         for number in range(3):
             queue.put({"n": number, "说": "你好"})
-        got = [queue.get(timeout=5) for _ in range(3)]
+        got = [queue.get(timeout=60) for _ in range(3)]
         assert [message.payload["n"] for message in got] == [0, 1, 2]
         for message in got:
             message.ack()

@@ -209,14 +209,14 @@ def test_a_slow_server_ends_at_the_total_limit(serve: Serve, step: str) -> None:
     def drip(connection: socket.socket) -> None:
         if step == "body":
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n")
-        for _second in range(15):
+        for _second in range(100):
             time.sleep(0.1)
             if step != "silent":
                 connection.sendall(b"H")
 
     def head(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\n")
-        for n in range(15):
+        for n in range(100):
             time.sleep(0.1)
             connection.sendall(f"X-{n}: a\r\n".encode())
 
@@ -224,7 +224,7 @@ def test_a_slow_server_ends_at_the_total_limit(serve: Serve, step: str) -> None:
     started = time.monotonic()
     error = failure(server.url(), timeout=0.5)
     assert (type(error), error.code) == (Retryable, "timeout")
-    assert 0.4 < time.monotonic() - started < 2
+    assert 0.4 < time.monotonic() - started < 8  # of the ten that it would take
 
 
 def test_nobody_listening_and_a_name_that_does_not_exist(
@@ -241,13 +241,13 @@ def test_nobody_listening_and_a_name_that_does_not_exist(
 
 def test_a_slow_resolver_counts_against_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     def slow(host: str) -> list[str]:
-        time.sleep(2)
+        time.sleep(10)
         return []
 
     monkeypatch.setattr(outbound_addresses, "resolve", slow)
     started = time.monotonic()
     assert failure("http://slow.example/", timeout=0.3).code == "timeout"
-    assert time.monotonic() - started < 1.5
+    assert time.monotonic() - started < 8
 
 
 def test_no_secret_is_in_an_error_or_a_log(serve: Serve, caplog: Any) -> None:

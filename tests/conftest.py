@@ -185,6 +185,7 @@ def vera(db: Any) -> User:
 
 def asks_for_login(response: Any) -> bool:
     """Whether nobody was let in: sent on to the login, or asked for it on the spot."""
-    if response.status_code == 302:
-        return str(response["Location"]).startswith("/accounts/login/?next=")
-    return bool(response.status_code == 401)
+    if response.request["REQUEST_METHOD"] == "POST":
+        return bool(response.status_code == 401)
+    moved: bool = response.status_code == 302
+    return moved and str(response["Location"]).startswith("/accounts/login/?next=")

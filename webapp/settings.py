@@ -201,6 +201,8 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_HTTP_RESPONSE_CODE = 429
 AXES_LOCKOUT_TEMPLATE = "429.html"
+# What is never written down of a failed login: who, from where, and a form that waits to be sent.
+AXES_SENSITIVE_PARAMETERS = ["username", "ip_address", "kept"]
 AXES_VERBOSE = False
 AXES_ENABLE_ACCESS_FAILURE_LOG = False
 AXES_DISABLE_ACCESS_LOG = True

@@ -1,7 +1,9 @@
 """All addresses of the site."""
 
 from django.contrib import admin
+from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
+from django.views.i18n import set_language
 from drf_spectacular.views import SpectacularAPIView
 
 from webapp.accounts.views import home
@@ -11,7 +13,7 @@ urlpatterns = [
     path("", home, name="home"),
     path("healthz", health, name="health"),
     path("admin/", admin.site.urls),
-    path("i18n/", include("django.conf.urls.i18n")),
+    path("i18n/setlang/", login_not_required(set_language), name="set_language"),
     path("accounts/", include("webapp.accounts.urls")),
     path("audit/", include("webapp.core.urls")),
     path("catalog/", include("webapp.catalog.urls")),

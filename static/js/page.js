@@ -14,10 +14,25 @@ function announce(event) {
   if (region.textContent.startsWith(text)) return; // a page that asks every few seconds says it once
   const note = document.createElement("p");
   note.className = "notice error";
+  note.dataset.failed = "";
   note.textContent = text;
   if (out) note.append(" ", signIn(region));
   region.replaceChildren(note);
 }
+
+// What failed works again, perhaps after a login in another tab.
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful) document.querySelectorAll("#messages [data-failed]").forEach((note) => note.remove());
+});
+
+// A login in another tab changes the token against forgery: the cookie has the present one.
+document.addEventListener("htmx:configRequest", (event) => {
+  const found = document.cookie.match(/(?:^|; )csrftoken=([^;]+)/);
+  if (!found) return;
+  event.detail.headers["X-CSRFToken"] = found[1];
+  const sent = event.detail.formData;
+  if (sent.has("csrfmiddlewaretoken")) sent.set("csrfmiddlewaretoken", found[1]);
+});
 
 function signIn(region) {
   const link = document.createElement("a"), url = new URL(region.dataset.loginUrl, location.href);

@@ -437,6 +437,7 @@
     const answer = await post(button.formAction, new FormData(form()));
     if (!root || !root.contains(box)) return;
     if (!answer || answer.status >= 500) return say(text("flag-failed"));
+    if (answer.status === 401) return say(text("signed-out"), signIn());
     if (answer.status !== 204) return say(text("stale"), reload());
     box.open = false;
     kind.checked = false;

@@ -88,3 +88,24 @@ def test_a_page_that_asks_the_server_says_that_the_login_has_ended(
     sign_in(opened.value)
     opened.value.wait_for_url("**/rounds/compose/")
     assert page.locator("main form input[type=text]").first.input_value() == "Week 48"
+    page.locator("main form input[type=text]").first.fill("Week 49")
+    page.keyboard.press("Tab")
+    page.get_by_text("You have been signed out.").wait_for(state="detached")
+
+
+def test_a_script_takes_the_token_of_the_login_in_another_tab(
+    new_context: Callable[..., BrowserContext],
+) -> None:
+    context = new_context()
+    page = log_in(context, admin().username)
+    page.goto("/training/runs/new/?kind=sft&preset=tiny")
+    page.wait_for_load_state("networkidle")
+    context.clear_cookies(name="sessionid")
+    other = context.new_page()
+    other.goto("/accounts/login/")
+    sign_in(other)
+    other.wait_for_url(lambda url: "login" not in url)
+    with page.expect_response(lambda sent: sent.request.method == "POST") as answer:
+        page.get_by_label("Name").fill("Week 48")
+        page.keyboard.press("Tab")
+    assert answer.value.status == 200

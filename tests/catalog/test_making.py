@@ -205,7 +205,8 @@ def test_trying_out_says_exactly_what_is_wrong(
     server: Endpoint, alice: User, name: str, says: str
 ) -> None:
     server.plan = lambda n, asked: name
-    contestant = add(alice, server.url, key="PALATE_KEY_TEST", timeout=1 if name == "stalls" else 30)
+    seconds = 1 if name == "stalls" else 30
+    contestant = add(alice, server.url, key="PALATE_KEY_TEST", timeout=seconds)
     trial = try_contestant(actor=alice, contestant=contestant)
     assert (trial.ok, len(server.asked)) == (False, 1)
     assert says in trial.reason

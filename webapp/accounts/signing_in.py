@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.middleware import LoginRequiredMiddleware
@@ -12,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.csrf import REASON_NO_CSRF_COOKIE
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.cache import add_never_cache_headers
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -54,25 +56,37 @@ class SignedOutMiddleware(LoginRequiredMiddleware):
         self, request: HttpRequest, view_func: Any
     ) -> HttpResponseBase:
         if is_htmx(request):
-            # No redirect: a script would fetch the page of the login, whose cookie against forgery
-            # may come after that of a login in the meantime, and break the page that has it.
-            text = _("You have been signed out.")
-            return HttpResponse(text, status=401, content_type="text/plain; charset=utf-8")
+            return _tell_script(request)
         waiting = unsent(request)
         return (
             ask(request, waiting) if waiting else super().handle_no_permission(request, view_func)
         )
 
 
+def _tell_script(request: HttpRequest) -> HttpResponse:
+    """401, and no cookie at all: it may arrive after the answer to a login in another tab.
+
+    Neither a redirect, for the page of the login sets a token against forgery, nor the removal of
+    the cookie of a session that is gone.
+    """
+    request.COOKIES.pop(settings.SESSION_COOKIE_NAME, None)
+    text = _("You have been signed out.")
+    return HttpResponse(text, status=401, content_type="text/plain; charset=utf-8")
+
+
 def ask(request: HttpRequest, waiting: Unsent) -> HttpResponse:
     """401: the form to sign in, which carries what was sent."""
     context = {"form": AuthenticationForm(request), "next": waiting.back, **_context(waiting)}
-    return render(request, "registration/login.html", context, status=401)
+    response = render(request, "registration/login.html", context, status=401)
+    add_never_cache_headers(response)
+    return response
 
 
-def send_again(request: HttpRequest, waiting: Unsent) -> HttpResponse:
+def send_again(request: HttpRequest, waiting: Unsent, status: int = 200) -> HttpResponse:
     """The form as it was sent, to be sent by a click."""
-    return render(request, "accounts/send_again.html", {"waiting": waiting})
+    response = render(request, "accounts/send_again.html", {"waiting": waiting}, status=status)
+    add_never_cache_headers(response)
+    return response
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -85,16 +99,14 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         return render(request, "403_csrf.html", status=403)
     if not request.user.is_authenticated:
         return ask(request, waiting)
-    response = send_again(request, waiting)
-    response.status_code = 403
-    return response
+    return send_again(request, waiting, status=403)
 
 
 def _from_this_site(request: HttpRequest) -> bool:
-    """By headers that a page of another site cannot set."""
-    if "Origin" in request.headers:
-        return request.headers["Origin"] == f"{request.scheme}://{request.get_host()}"
-    return request.headers.get("Sec-Fetch-Site") == "same-origin"
+    """By headers that a page cannot set. The first holds behind proxies that change the host."""
+    if request.headers.get("Sec-Fetch-Site") == "same-origin":
+        return True
+    return request.headers.get("Origin") == f"{request.scheme}://{request.get_host()}"
 
 
 def _context(waiting: Unsent | None) -> dict[str, Any]:

@@ -7,21 +7,20 @@ beside a password is better typed again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from django.core import signing
-from django.http import HttpRequest
+from django.http import HttpRequest, UnreadablePostError
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 FIELD = "kept"
 SALT = "palate.unsent"
-MAX_AGE_S = 24 * 3600
-MAX_CHARS = (
-    1_500_000  # of the packed text, which must fit into a form of DATA_UPLOAD_MAX_MEMORY_SIZE
-)
+# Of the packed text, which must fit into a form of DATA_UPLOAD_MAX_MEMORY_SIZE.
+MAX_CHARS = 1_500_000
 TOKEN = "csrfmiddlewaretoken"  # noqa: S105 - the name of a field
+SECRETS = ("pass", "secret")  # in the name of a field
 
 
 @dataclass(frozen=True)
@@ -35,17 +34,27 @@ class Unsent:
 
 
 def unsent(request: HttpRequest) -> Unsent | None:
-    """What this request sends, or None where it should not be kept (passwords, signing out)."""
-    if request.method != "POST" or request.path == reverse("accounts:logout"):
+    """What this request sends, or None where it should not be kept: what needs no login, signing
+    out, forms with a password, and what did not arrive whole."""
+    if request.method != "POST":
+        return None
+    try:
+        sent = request.POST.lists()
+    except UnreadablePostError:
         return None
     if request.path == reverse("accounts:login"):
         return unpack(request.POST.get(FIELD, ""))
-    fields = tuple(
-        (name, value) for name, values in request.POST.lists() for value in values if name != TOKEN
-    )
-    if any("password" in name for name, _value in fields):
+    if not _needs_login(request) or request.path == reverse("accounts:logout"):
+        return None
+    fields = tuple((name, value) for name, values in sent for value in values if name != TOKEN)
+    if any(word in name.lower() for name, _value in fields for word in SECRETS):
         return None
     return Unsent(request.get_full_path(), fields, came_from(request), bool(request.FILES))
+
+
+def _needs_login(request: HttpRequest) -> bool:
+    match = request.resolver_match
+    return bool(match and getattr(match.func, "login_required", True))
 
 
 def came_from(request: HttpRequest) -> str:
@@ -53,7 +62,7 @@ def came_from(request: HttpRequest) -> str:
     referer = request.headers.get("Referer", "")
     here = {request.get_host()}
     fine = url_has_allowed_host_and_scheme(referer, here, require_https=request.is_secure())
-    return referer if fine else "/"
+    return referer if fine and urlsplit(referer).path != reverse("accounts:login") else "/"
 
 
 def pack(form: Unsent) -> str:
@@ -64,13 +73,12 @@ def pack(form: Unsent) -> str:
 
 
 def unpack(packed: str) -> Unsent | None:
-    """The form again; None for what this site did not sign, or signed more than a day ago."""
+    """The form again; None for what this site did not sign.
+
+    No age is asked: the form is offered to be sent, and what it asks for is checked as ever.
+    """
     try:
-        path, fields, back, had_files = signing.loads(packed, salt=SALT, max_age=MAX_AGE_S)
+        path, fields, back, had_files = signing.loads(packed, salt=SALT)
     except signing.BadSignature:
         return None
-    return Unsent(path, _pairs(fields), back, had_files)
-
-
-def _pairs(fields: Iterable[Iterable[str]]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, value) for name, value in fields)
+    return Unsent(path, tuple((name, value) for name, value in fields), back, had_files)

@@ -16,6 +16,7 @@ from typing import Any
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
+from pythonjsonlogger.core import RESERVED_ATTRS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -386,6 +387,8 @@ LOGGING = {
             "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
             "rename_fields": {"asctime": "at", "levelname": "level", "name": "logger"},
             "json_ensure_ascii": False,
+            # Django hands its request to some lines: a path may hold the token of an invitation.
+            "reserved_attrs": [*RESERVED_ATTRS, "request"],
         }
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
@@ -395,6 +398,7 @@ LOGGING = {
         "axes": {"level": "ERROR"},
         "kombu.connection": {"level": "ERROR"},  # misses a host name that a folder does not have
         "django.request": {"level": "CRITICAL"},  # our middleware logs these without ids
+        "django.security.csrf": {"level": "CRITICAL"},  # with a path; `csrf_failure` says why
         "django.server": {"level": "ERROR"},
     },
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from html import unescape
 from typing import Any
@@ -15,8 +16,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
 from knox.models import AuthToken
+from pythonjsonlogger.json import JsonFormatter
 
 from tests.conftest import PASSWORD
+from webapp.accounts import services
 from webapp.accounts.models import User
 from webapp.accounts.unsent import FIELD, Unsent, pack, unpack
 
@@ -250,6 +253,27 @@ def test_a_wrong_password_writes_nothing_of_the_form_down(alice: User, settings:
     rows = str(list(AccessAttempt.objects.values()))
     assert AccessAttempt.objects.exists()
     assert kept[:20] not in rows
+
+
+def test_no_line_of_the_log_holds_the_token_of_an_invitation(
+    alice: User, caplog: pytest.LogCaptureFixture, settings: Any
+) -> None:
+    settings.ALLOWED_HOSTS = ["testserver"]
+    token = services.invite(actor=alice, role="rater")[1]
+    url = reverse("accounts:accept", args=[token])
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    with caplog.at_level(logging.INFO):
+        assert client.post(url, {"username": "dora"}, headers=HERE).status_code == 403
+        assert client.get(url, headers={"Host": "evil.example"}).status_code == 400
+        assert client.get(url + "x/").status_code in (302, 404)
+    (handler,) = (
+        entry for entry in logging.root.handlers if isinstance(entry.formatter, JsonFormatter)
+    )
+    lines = [handler.format(record) for record in caplog.records]
+    (said,) = (line for line in lines if "forgery check failed" in line)
+    assert "accounts:accept" in said
+    assert "CSRF cookie not set" in said
+    assert token not in "".join(lines)
 
 
 def test_the_page_of_the_login_is_not_where_a_form_came_from() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.conf import settings
@@ -22,6 +23,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from webapp.accounts.unsent import FIELD, Unsent, pack, unpack, unsent
 from webapp.core.http import is_htmx
+
+log = logging.getLogger("palate.request")
 
 
 @method_decorator(
@@ -91,6 +94,8 @@ def send_again(request: HttpRequest, waiting: Unsent, status: int = 200) -> Http
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """403: a page from before the last login can send its form again; a foreign site's cannot."""
+    route = request.resolver_match.view_name if request.resolver_match else ""
+    log.warning("forgery check failed", extra={"route": route, "reason": reason})
     cookie_missing = reason == REASON_NO_CSRF_COOKIE and request.path == reverse("accounts:login")
     waiting = None
     if _from_this_site(request) and not cookie_missing and not is_htmx(request):

@@ -99,6 +99,7 @@ class LeaseState(models.TextChoices):
     SUBMITTED = "submitted", _("submitted")
     SKIPPED = "skipped", _("skipped")
     EXPIRED = "expired", _("expired")
+    SET_ASIDE = "set_aside", _("set aside")  # submitted, but a manager lets it count no more
 
 
 HELD = (LeaseState.RESERVED, LeaseState.SHOWN)  # the item is somebody's

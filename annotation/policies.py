@@ -76,6 +76,19 @@ def check_member_move(member: Member, to: str) -> None:
         )
 
 
+def check_set_aside(member: Member) -> None:
+    """Raise while this member may still be given items: her next labels would count again.
+
+    Named annotators of an import have no account and are given none.
+    """
+    if member.user_id is not None and member.state not in (MemberState.PAUSED, MemberState.LEFT):
+        raise Refused(_("Pause this annotator first."), code="works")
+
+
+def may_be_set_aside(member: Member) -> bool:
+    return _holds(check_set_aside, member)
+
+
 def check_adjudicates(user: Any, member: Member | None) -> None:
     """Raise unless this user decides disputed items; `member` is his seat in the project, if any.
 

@@ -80,6 +80,11 @@ def submissions(member: Member) -> QuerySet[Lease]:
     return rows.select_related("head", "item__prompt").order_by("-submitted_at", "-pk")
 
 
+def set_aside(member: Member) -> int:
+    """How many of her labels a manager has set aside."""
+    return Lease.objects.filter(member=member, state=LeaseState.SET_ASIDE).count()
+
+
 def own_submission(member: Member, token: str) -> Lease | None:
     rows = Lease.objects.select_related(*PARTS).filter(member=member, token=token)
     return rows.filter(state=LeaseState.SUBMITTED).first()

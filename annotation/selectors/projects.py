@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 
 from annotation.enums import ItemState, LeaseState, MemberState
 from annotation.models import GoldItem, Guideline, Item, Member, Project
-from annotation.policies import WORKERS
+from annotation.policies import WORKERS, may_be_set_aside
 from annotation.selectors.gold import BY_GATE
 from webapp.accounts.models import User
 
@@ -154,6 +154,8 @@ class MemberRow:
 
     member: Member
     submitted: int
+    aside: int
+    may_be_set_aside: bool
     last: datetime | None
     by_gate: bool
 
@@ -162,12 +164,16 @@ def member_rows(project: Project) -> list[MemberRow]:
     """Everybody whose labels the project holds; accounts first, then named annotators."""
     done = Q(leases__state=LeaseState.SUBMITTED)
     rows = project.members.select_related("user").annotate(
-        submitted=Count("leases", filter=done), last=Max("leases__submitted_at", filter=done)
+        submitted=Count("leases", filter=done),
+        aside=Count("leases", filter=Q(leases__state=LeaseState.SET_ASIDE)),
+        last=Max("leases__submitted_at", filter=done),
     )
     found = [
         MemberRow(
             member=row,
             submitted=row.submitted,
+            aside=row.aside,
+            may_be_set_aside=row.submitted > 0 and may_be_set_aside(row),
             last=row.last,
             by_gate=row.state == MemberState.PAUSED and row.paused_reason.startswith(BY_GATE),
         )

@@ -150,7 +150,8 @@ def _known(entries: Sequence[Entry]) -> dict[tuple[int, int], Known]:
     for lease in Lease.objects.filter(item__in=old_items(entries)).select_related("head"):
         have = found[lease.item_id, lease.member_id]
         have.repeats.add(lease.repeat)
-        if lease.state == LeaseState.SUBMITTED and lease.head is not None:
+        given = lease.state in (LeaseState.SUBMITTED, LeaseState.SET_ASIDE)
+        if given and lease.head is not None:
             have.said[_said(lease.head)] += 1
     return found
 

@@ -27,6 +27,7 @@ from annotation.models import Guideline, Member, Project
 from annotation.selectors import projects as select
 from annotation.selectors.gold import paused_by_gate
 from annotation.services import projects
+from annotation.services.setting_aside import set_labels_aside, take_labels_back
 from webapp.accounts.access import admin_only
 from webapp.core.errors import InvalidInput, PalateError
 from webapp.core.http import safe_next, whole_number
@@ -248,7 +249,7 @@ def members(request: HttpRequest, pk: int) -> HttpResponse:
 @admin_only
 @require_POST
 def member(request: HttpRequest, pk: int, member: int) -> HttpResponse:
-    """Pause, resume, let go, or (un)make an adjudicator."""
+    """Pause, resume, let go, (un)make an adjudicator, set labels aside or take them back."""
     row = get_object_or_404(Member.objects.select_related("project"), pk=member, project=pk)
     do = request.POST.get("do", "")
 
@@ -260,6 +261,11 @@ def member(request: HttpRequest, pk: int, member: int) -> HttpResponse:
         elif do in MemberState.values:
             reason = request.POST.get("reason", "")
             projects.set_member_state(actor=request.user, member=row, state=do, reason=reason)
+        elif do == "set_aside":
+            reason = request.POST.get("reason", "")
+            set_labels_aside(actor=request.user, member=row, reason=reason)
+        elif do == "take_back":
+            take_labels_back(actor=request.user, member=row)
         else:
             raise InvalidInput(_("There is nothing of that kind to do."), field="do")
 

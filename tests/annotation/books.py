@@ -71,6 +71,6 @@ def _revisions(lease: Lease) -> list[str]:
     if (rows[-1].pk if rows else None) != lease.head_id:
         return [f"lease {lease.pk}: the head is not the newest label"]
     submitted = bool(rows) and not rows[-1].is_undo
-    if (lease.state == LeaseState.SUBMITTED) != submitted:
+    if (lease.state in (LeaseState.SUBMITTED, LeaseState.SET_ASIDE)) != submitted:
         return [f"lease {lease.pk}: {lease.state}, but its labels say otherwise"]
     return []

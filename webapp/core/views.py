@@ -66,6 +66,8 @@ ACTIONS = {  # what every domain writes into the log; a name that is missing her
     "add_member": gettext_lazy("added somebody to a project"),
     "member_state": gettext_lazy("changed the state of a member"),
     "member_paused": gettext_lazy("a member was paused by the gold gate"),
+    "set_labels_aside": gettext_lazy("set a member's labels aside"),
+    "take_labels_back": gettext_lazy("took a member's labels back in"),
     "set_adjudicator": gettext_lazy("changed who decides disputed items"),
     "add_catalog_pairs": gettext_lazy("added pairs from the catalog"),
     "release_items": gettext_lazy("gave out items"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -181,6 +182,18 @@ def chen(db: Any) -> User:
 def vera(db: Any) -> User:
     """A viewer."""
     return make_user("vera", Role.VIEWER)
+
+
+@pytest.fixture(autouse=True)
+def same_luck(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same seeds, salts and ids in every run of a test.
+
+    They decide about sides and samples: without this, a test of shares and intervals would fail
+    once in some hundred runs, and nobody could see it again.
+    """
+    luck = random.Random(request.node.nodeid)
+    monkeypatch.setattr("secrets.token_bytes", lambda n=None: luck.randbytes(n or 32))
+    monkeypatch.setattr("secrets.token_hex", lambda n=None: luck.randbytes(n or 32).hex())
 
 
 def asks_for_login(response: Any) -> bool:

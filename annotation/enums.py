@@ -103,6 +103,9 @@ class LeaseState(models.TextChoices):
 
 
 HELD = (LeaseState.RESERVED, LeaseState.SHOWN)  # the item is somebody's
+# What she submitted, whatever a manager thinks of it: she sees no difference. Her labels on gold
+# are never set aside, so a difference would tell which they are.
+GIVEN = (LeaseState.SUBMITTED, LeaseState.SET_ASIDE)
 
 
 class SkipReason(models.TextChoices):

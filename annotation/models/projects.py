@@ -104,6 +104,7 @@ class Member(models.Model):
     gold_right = models.PositiveIntegerField(default=0)
     gold_seen = models.PositiveIntegerField(default=0)
     gate_from = models.DateTimeField(null=True)  # gold before a manager's word does not pause
+    aside_at = models.DateTimeField(null=True)  # what she gave before is set aside, but for gold
     guideline_read = models.ForeignKey(
         Guideline, null=True, on_delete=models.PROTECT, related_name="+"
     )

@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
-from annotation.enums import Axis, LeaseState, Shown, Strength
+from annotation.enums import GIVEN, Axis, Shown, Strength
 from annotation.models import Appeal, Label, Lease, Member
 from annotation.pace import (
     Pace,
@@ -76,23 +76,21 @@ class Signals:
 
 def submissions(member: Member) -> QuerySet[Lease]:
     """Her submitted items, the last one first."""
-    rows = Lease.objects.filter(member=member, state=LeaseState.SUBMITTED)
+    rows = Lease.objects.filter(member=member, state__in=GIVEN)
     return rows.select_related("head", "item__prompt").order_by("-submitted_at", "-pk")
-
-
-def set_aside(member: Member) -> int:
-    """How many of her labels a manager has set aside."""
-    return Lease.objects.filter(member=member, state=LeaseState.SET_ASIDE).count()
 
 
 def own_submission(member: Member, token: str) -> Lease | None:
     rows = Lease.objects.select_related(*PARTS).filter(member=member, token=token)
-    return rows.filter(state=LeaseState.SUBMITTED).first()
+    return rows.filter(state__in=GIVEN).first()
 
 
 def recent_tokens(member: Member, depth: int) -> set[str]:
     """The submissions that may still be taken back."""
-    return set(submissions(member).values_list("token", flat=True)[:depth])
+    rows = submissions(member)
+    if member.aside_at is not None:
+        rows = rows.filter(submitted_at__gt=member.aside_at)
+    return set(rows.values_list("token", flat=True)[:depth])
 
 
 def appeals_of(leases: list[Lease]) -> dict[int, Appeal]:
@@ -144,7 +142,7 @@ def _excerpt(messages: Any) -> str:
 def private_signals(member: Member) -> Signals:
     """Pace, consistency and side preference, from her last submissions here. Two queries."""
     rows = list(
-        Lease.objects.filter(member=member, state=LeaseState.SUBMITTED)
+        Lease.objects.filter(member=member, state__in=GIVEN)
         .order_by("-submitted_at")
         .values_list("submitted_at", "head__active_ms", "first_left", "head__quality",
                      "head__personalization")[:LOOKED_AT]
@@ -165,11 +163,9 @@ def private_signals(member: Member) -> Signals:
 
 def _repeated(member: Member) -> list[bool]:
     """For each pair that she judged twice, whether the same came out on every axis."""
-    own = Lease.objects.filter(
-        member=member, item=OuterRef("item"), repeat=0, state=LeaseState.SUBMITTED
-    )
+    own = Lease.objects.filter(member=member, item=OuterRef("item"), repeat=0, state__in=GIVEN)
     rows = (
-        Lease.objects.filter(member=member, repeat__gt=0, state=LeaseState.SUBMITTED)
+        Lease.objects.filter(member=member, repeat__gt=0, state__in=GIVEN)
         .annotate(
             was_quality=Subquery(own.values("head__quality")[:1]),
             was_personalization=Subquery(own.values("head__personalization")[:1]),

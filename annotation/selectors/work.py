@@ -14,7 +14,7 @@ from django.db.models import Exists, F, IntegerField, OuterRef, Q, QuerySet, Sub
 from django.utils import timezone
 
 from annotation import policies
-from annotation.enums import ItemState, LeaseState, MemberState
+from annotation.enums import GIVEN, ItemState, MemberState
 from annotation.models import Guideline, Item, Lease, Member
 from annotation.pace import LONG_RUN_S, PAUSE_S
 
@@ -90,7 +90,7 @@ def seats_of(user: Any) -> list[Seat]:
 
 
 def _seats(user: Any) -> QuerySet[Member]:
-    own = Lease.objects.filter(member=OuterRef("pk"), state=LeaseState.SUBMITTED)
+    own = Lease.objects.filter(member=OuterRef("pk"), state__in=GIVEN)
     newest = Guideline.objects.filter(project=OuterRef("project")).order_by("-n")
     now = timezone.now()
     long_ago = (

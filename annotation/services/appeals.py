@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation import policies
-from annotation.enums import LeaseState, WebhookEvent
+from annotation.enums import GIVEN, WebhookEvent
 from annotation.models import Appeal, Lease
 from annotation.services.leases import locked_lease
 from annotation.services.texts import checked_text
@@ -26,7 +26,7 @@ def raise_appeal(*, user: Any, token: str, text: str) -> Appeal:
     text = checked_text(text, required=_("Say what should be looked at again."))
     with transaction.atomic():
         lease = locked_own(user, token)
-        if lease.state != LeaseState.SUBMITTED:
+        if lease.state not in GIVEN:
             raise Refused(
                 _("Only what you submitted can be contested."), code="not_submitted", field="text"
             )

@@ -18,7 +18,7 @@ from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from annotation.assignment import draw
-from annotation.enums import Axis, ItemState, LeaseState, MemberState
+from annotation.enums import GIVEN, Axis, ItemState, LeaseState, MemberState
 from annotation.formats.rows import LabelSpec
 from annotation.models import GoldItem, Item, Label, Lease, Member, Project
 from annotation.services.chunks import chunks
@@ -150,8 +150,7 @@ def _known(entries: Sequence[Entry]) -> dict[tuple[int, int], Known]:
     for lease in Lease.objects.filter(item__in=old_items(entries)).select_related("head"):
         have = found[lease.item_id, lease.member_id]
         have.repeats.add(lease.repeat)
-        given = lease.state in (LeaseState.SUBMITTED, LeaseState.SET_ASIDE)
-        if given and lease.head is not None:
+        if lease.state in GIVEN and lease.head is not None:
             have.said[_said(lease.head)] += 1
     return found
 

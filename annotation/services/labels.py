@@ -180,7 +180,8 @@ def _locked_lease(user: Any, token: str) -> Lease:
         raise policies.not_yours()
     if lease.state == LeaseState.RESERVED:
         raise Refused(_("This item was not shown yet."), code="not_shown")
-    if lease.state == LeaseState.SET_ASIDE:
+    since = lease.member.aside_at
+    if since is not None and lease.submitted_at is not None and lease.submitted_at <= since:
         raise Refused(_("A manager has set this label aside."), code="set_aside")
     return lease
 

@@ -23,7 +23,7 @@ from annotation.assignment import (
     lease_seconds,
     serving,
 )
-from annotation.enums import HELD, ItemFlag, ItemState, LeaseState, MemberState, SkipReason
+from annotation.enums import GIVEN, HELD, ItemFlag, ItemState, LeaseState, MemberState, SkipReason
 from annotation.models import Decision, GoldItem, Guideline, Item, Lease, Member, Project, Webhook
 from annotation.selectors.tasks import PARTS, lease_parts
 from annotation.services.claims import claim_next, is_work_left
@@ -161,7 +161,7 @@ def _hidden(project: Project, member: Member, kind: Serving) -> Lease | None:
 
 
 def _still_learning(member: Member) -> bool:
-    done = Lease.objects.filter(member=member, state=LeaseState.SUBMITTED).count()
+    done = Lease.objects.filter(member=member, state__in=GIVEN).count()
     return done < member.project.onboarding_size
 
 

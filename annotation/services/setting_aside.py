@@ -1,8 +1,9 @@
 """Setting a member's labels aside: they stay on record and count for nothing, until taken back.
 
-For whoever turns out not to have read what she labelled. Hidden gold stays as it is: it is the
-account of her work, and nothing is trained on it. What people decided about disputed items stays,
-and so do frozen datasets. Locks go project, member, items, as everywhere.
+For whoever turns out not to have read what she labelled. Gold stays as it is: it is the account of
+her work, and nothing is trained on it. She sees no difference between the two (V8): `aside_at` and
+not the state of a lease decides what she may still do. What people decided about disputed items
+stays, and so do frozen datasets. Locks go project, member, items, as everywhere.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import policies
@@ -24,9 +26,11 @@ from annotation.services.item_locks import lock_items
 from annotation.services.projects import locked, locked_member_row
 from annotation.services.queue import refresh_targets
 from annotation.services.settling import settle_items
+from annotation.services.statistics import JOB as STATISTICS
 from annotation.services.texts import REASON_LIMIT, checked_text
 from annotation.services.webhooks import announce
 from webapp.core import audit
+from webapp.core.jobs import enqueue
 from webapp.core.locking import retry_deadlocks
 
 
@@ -51,6 +55,8 @@ def set_labels_aside(*, actor: Any, member: Member, reason: str) -> int:
             )
         for pks in chunks(counted):
             _give_back_places(pks, row.project.base_overlap)
+        if leases:
+            Member.objects.filter(pk=row.pk).update(aside_at=timezone.now())
         _settle(row, counted)
         _tell(actor, "set_labels_aside", row, leases, reason)
     return len(leases)
@@ -70,6 +76,7 @@ def take_labels_back(*, actor: Any, member: Member, reason: str = "") -> int:
             rows = Lease.objects.filter(pk__in=[lease.pk for lease in part])
             rows.update(state=LeaseState.SUBMITTED)
             rows.filter(item__in=counted, repeat=0).update(counted=True)
+        Member.objects.filter(pk=row.pk).update(aside_at=None)
         _settle(row, counted)
         _tell(actor, "take_labels_back", row, leases, reason)
     return len(leases)
@@ -116,6 +123,7 @@ def _tell(actor: Any, action: str, member: Member, leases: Sequence[Lease], reas
     if not leases:
         return
     audit.record(actor=actor, action=action, obj=member, labels=len(leases), reason=reason)
+    enqueue(STATISTICS, member.project.pk)  # no label is new, so nothing else asks for them
     withdrawn = action == "set_labels_aside"
     event = WebhookEvent.LABEL_WITHDRAWN if withdrawn else WebhookEvent.LABEL_SUBMITTED
     hooks = member.project.webhooks.filter(active=True)

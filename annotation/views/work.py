@@ -71,7 +71,7 @@ def history(request: HttpRequest, pk: int) -> HttpResponse:
         "page": page,
         "rows": [select.history_row(row, appeals.get(row.pk), recent) for row in leases],
         "signals": select.private_signals(seat.member),
-        "aside": select.set_aside(seat.member),
+        "aside": seat.member.aside_at,
     }
     return render(request, "annotation/history.html", context)
 

@@ -14,7 +14,8 @@ from annotation.enums import ItemState, LeaseState, MemberState
 from annotation.models import Delivery, Item, Label, Lease, Member
 from annotation.selectors import exports as export_rows
 from annotation.selectors.label_table import read_labels
-from annotation.services import labels, leases, projects
+from annotation.selectors.work import seat_of
+from annotation.services import appeals, labels, leases, projects, setting_aside
 from annotation.services.gold import make_gold
 from annotation.services.setting_aside import set_labels_aside, take_labels_back
 from tests.annotation.books import mistakes
@@ -68,10 +69,15 @@ def counts(desk: Desk) -> set[tuple[str, int, int, int]]:
     return set(desk.project.items.values_list("state", "target", "live", "done"))
 
 
-def test_their_pairs_ask_for_other_labels_and_no_more_than_others() -> None:
+def test_their_pairs_ask_for_other_labels_and_no_more_than_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     desk = careless_desk()
     assert counts(desk) == {("open", 3, 2, 2)}  # the disagreement had raised them
+    sent: list[tuple[str, int]] = []
+    monkeypatch.setattr(setting_aside, "enqueue", lambda name, pk: sent.append((name, pk)))
     assert aside(desk) == 4
+    assert sent == [("annotation_statistics", desk.project.pk)]
     assert counts(desk) == {("open", 2, 1, 1)}
     assert set(desk.project.items.values_list("priority", flat=True)) == {0}
     assert mistakes(desk.project) == []
@@ -158,6 +164,37 @@ def test_gold_stays_and_repeats_go_along() -> None:
     back(desk, 0)
     assert own.filter(repeat__gt=0, state=LeaseState.SUBMITTED, counted=False).count() == repeats
     assert mistakes(desk.project) == []
+
+
+def test_she_cannot_tell_gold_by_what_was_set_aside(client: Client) -> None:
+    """All she gave is shown as before; none of it can be changed, all of it contested."""
+    desk = make_desk(people=1, n_items=20, settings={"gold_percent": 30})
+    working(desk)
+    for item in desk.items()[:4]:
+        make_gold(actor=desk.manager, item=item, verdicts={"quality": "first"})
+    user = desk.people[0]
+    page = at_desk(desk)
+    while label_once(desk, user):
+        pass
+    member = pause(desk, user)
+    before = page.get(url(desk, "history")).context["rows"]
+    seat = seat_of(user, desk.project.pk).progress
+    aside(desk, 0)
+    after = page.get(url(desk, "history")).context["rows"]
+    assert [row.token for row in after] == [row.token for row in before]
+    assert seat_of(user, desk.project.pk).progress == seat
+    states = set(Lease.objects.filter(member=member).values_list("state", "item__state"))
+    assert {state for state, _item in states} == {LeaseState.SUBMITTED, LeaseState.SET_ASIDE}
+    projects.set_member_state(
+        actor=desk.manager, member=member, state=MemberState.WORKING, reason="again"
+    )
+    assert not any(row.undoable for row in page.get(url(desk, "history")).context["rows"])
+    for lease in Lease.objects.filter(member=member).order_by("-submitted_at"):
+        with pytest.raises(Refused, match="set this label aside"):
+            labels.undo_label(user=user, token=lease.token)
+        with pytest.raises(Refused, match="set this label aside"):
+            submit(user, lease, "second")
+        assert appeals.raise_appeal(user=user, token=lease.token, text="Look again.").pk
 
 
 def test_what_a_person_decided_stays() -> None:
@@ -259,7 +296,7 @@ def test_a_manager_does_it_on_the_page_and_she_reads_of_it(client: Client, vera:
     assert "4 set aside" in text
     assert "Set them aside" not in text
     history = at_desk(desk, 1).get(url(desk, "history")).content.decode()
-    assert "set 4 labels of yours aside" in history
+    assert "has set aside what you gave until" in history
     assert WHY not in history
     manager.post(do, {"do": "take_back"})
     assert "4 set aside" not in manager.get(page).content.decode()

@@ -37,6 +37,7 @@ class Lease(models.Model):
     skip_reason = models.CharField(max_length=12, choices=SkipReason.choices, blank=True)
     draft = models.JSONField(default=dict)
     head = models.ForeignKey("Label", null=True, on_delete=models.PROTECT, related_name="+")
+    had_place = models.BooleanField(null=True)  # of a label that is set aside: whether it counted
 
     class Meta:
         constraints = [

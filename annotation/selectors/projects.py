@@ -165,6 +165,7 @@ def member_rows(project: Project) -> list[MemberRow]:
     done = Q(leases__state=LeaseState.SUBMITTED)
     rows = project.members.select_related("user").annotate(
         submitted=Count("leases", filter=done),
+        plain=Count("leases", filter=done & ~Q(leases__item__state=ItemState.GOLD)),
         aside=Count("leases", filter=Q(leases__state=LeaseState.SET_ASIDE)),
         last=Max("leases__submitted_at", filter=done),
     )
@@ -173,7 +174,7 @@ def member_rows(project: Project) -> list[MemberRow]:
             member=row,
             submitted=row.submitted,
             aside=row.aside,
-            may_be_set_aside=row.submitted > 0 and may_be_set_aside(row),
+            may_be_set_aside=row.plain > 0 and may_be_set_aside(row),
             last=row.last,
             by_gate=row.state == MemberState.PAUSED and row.paused_reason.startswith(BY_GATE),
         )

@@ -181,7 +181,8 @@ def _locked_lease(user: Any, token: str) -> Lease:
     if lease.state == LeaseState.RESERVED:
         raise Refused(_("This item was not shown yet."), code="not_shown")
     since = lease.member.aside_at
-    if since is not None and lease.submitted_at is not None and lease.submitted_at <= since:
+    before = since is not None and lease.submitted_at is not None and lease.submitted_at <= since
+    if before or lease.state == LeaseState.SET_ASIDE:
         raise Refused(_("A manager has set this label aside."), code="set_aside")
     return lease
 
@@ -254,9 +255,15 @@ def _take_place(lease: Lease) -> bool:
     if lease.state == LeaseState.SHOWN:
         return lease.expires_at <= timezone.now()
     closed = lease.member.project.state == ProjectState.CLOSED
-    if lease.repeat == 0 and not closed and not _has_decided(lease):
+    if lease.repeat == 0 and not closed and not _is_aside(lease) and not _has_decided(lease):
         lease.counted = count_live(lease.item_id, 1, live__lt=F("target"), state=ItemState.OPEN)
     return True
+
+
+def _is_aside(lease: Lease) -> bool:
+    """Whether her labels are set aside and she may not work: then unsent ones count as little."""
+    member = lease.member
+    return member.aside_at is not None and not policies.may_get_items(member)
 
 
 def _has_decided(lease: Lease) -> bool:
@@ -292,4 +299,5 @@ def _append(lease: Lease, answer: Answer, *, late: bool) -> Label:
 def _is_extra(lease: Lease) -> bool:
     """Late work that found no place. Gold and repeats never look like it."""
     beside = lease.counted or lease.repeat or lease.item.state == ItemState.GOLD
-    return not beside and lease.state == LeaseState.SUBMITTED
+    late = lease.head is not None and lease.head.late and not _is_aside(lease)
+    return late and not beside and lease.state == LeaseState.SUBMITTED

@@ -1,9 +1,10 @@
 """Setting a member's labels aside: they stay on record and count for nothing, until taken back.
 
-For whoever turns out not to have read what she labelled. Gold stays as it is: it is the account of
-her work, and nothing is trained on it. She sees no difference between the two (V8): `aside_at` and
-not the state of a lease decides what she may still do. What people decided about disputed items
-stays, and so do frozen datasets. Locks go project, member, items, as everywhere.
+For whoever turns out not to have read what she labelled. Labels on gold stay as they are: they are
+the account of her work, and nothing is trained on them. She sees no difference between the two
+(V8): `aside_at` and not the state of a lease decides what she may still do. What does not come from
+labels alone stays: items that an adjudicator decided, outcomes by construction, decisions that an
+import brought, frozen datasets. Locks go project, member, items, as everywhere.
 """
 
 from __future__ import annotations
@@ -12,23 +13,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Greatest
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation import policies
-from annotation.enums import ItemState, LeaseState, WebhookEvent
+from annotation.enums import (
+    GIVEN,
+    HELD,
+    Axis,
+    DecisionSource,
+    ItemState,
+    LeaseState,
+    WebhookEvent,
+)
 from annotation.models import Item, Lease, Member
 from annotation.services.chunks import chunks
-from annotation.services.decisions import SETTLED_BY_LABELS
+from annotation.services.gold import score_member
 from annotation.services.item_locks import lock_items
+from annotation.services.leases import expire
 from annotation.services.projects import locked, locked_member_row
 from annotation.services.queue import refresh_targets
 from annotation.services.settling import settle_items
 from annotation.services.statistics import JOB as STATISTICS
 from annotation.services.texts import REASON_LIMIT, checked_text
-from annotation.services.webhooks import announce
+from annotation.services.webhooks import announce_many
 from webapp.core import audit
 from webapp.core.jobs import enqueue
 from webapp.core.locking import retry_deadlocks
@@ -47,38 +57,44 @@ def set_labels_aside(*, actor: Any, member: Member, reason: str) -> int:
     with transaction.atomic():
         row = _locked(member)
         policies.check_set_aside(row)
-        leases = _lock(row, LeaseState.SUBMITTED)
-        counted = sorted({lease.item_id for lease in leases if lease.counted})
-        for part in chunks(leases):
-            Lease.objects.filter(pk__in=[lease.pk for lease in part]).update(
-                state=LeaseState.SET_ASIDE, counted=False
-            )
+        leases = _lock(row, Q(state=LeaseState.SUBMITTED) & ~Q(item__state=ItemState.GOLD))
+        if not leases:
+            return 0
+        for held in Lease.objects.filter(member=row, state__in=HELD).select_related("item"):
+            expire(held)
+        counted = sorted(lease.item_id for lease in leases if lease.counted)
+        _move(leases, LeaseState.SET_ASIDE, had_place=F("counted"), counted=False)
         for pks in chunks(counted):
             _give_back_places(pks, row.project.base_overlap)
-        if leases:
-            Member.objects.filter(pk=row.pk).update(aside_at=timezone.now())
+        Member.objects.filter(pk=row.pk).update(aside_at=timezone.now())
+        _tell(row, WebhookEvent.LABEL_WITHDRAWN)
         _settle(row, counted)
-        _tell(actor, "set_labels_aside", row, leases, reason)
+        _record(actor, "set_labels_aside", row, leases, reason)
     return len(leases)
 
 
 @retry_deadlocks
 def take_labels_back(*, actor: Any, member: Member, reason: str = "") -> int:
-    """Let them count again. Where an item has enough by now, a label is kept as an extra."""
+    """Let them count again, also where an item has enough by now; it has one more then."""
     policies.check_manage(actor)
     reason = checked_text(reason, field="reason", limit=REASON_LIMIT)
     with transaction.atomic():
         row = _locked(member)
-        leases = _lock(row, LeaseState.SET_ASIDE)
-        first = {lease.item_id for lease in leases if not lease.repeat}
-        counted = [pk for pks in chunks(sorted(first)) for pk in _take_places(pks)]
-        for part in chunks(leases):
-            rows = Lease.objects.filter(pk__in=[lease.pk for lease in part])
-            rows.update(state=LeaseState.SUBMITTED)
-            rows.filter(item__in=counted, repeat=0).update(counted=True)
+        leases = _lock(row, Q(state=LeaseState.SET_ASIDE))
+        if not leases:
+            return 0
+        placed = [lease for lease in leases if lease.had_place]
+        counted = sorted(x.item_id for x in placed if x.item.state != ItemState.GOLD)
+        for pks in chunks(counted):
+            _take_places(pks)
+        _move(leases, LeaseState.SUBMITTED, had_place=None)
+        for pks in chunks(counted):
+            Lease.objects.filter(member=row, item__in=pks, repeat=0).update(counted=True)
         Member.objects.filter(pk=row.pk).update(aside_at=None)
+        _tell(row, WebhookEvent.LABEL_SUBMITTED)
         _settle(row, counted)
-        _tell(actor, "take_labels_back", row, leases, reason)
+        score_member(row)  # an item may have become gold meanwhile
+        _record(actor, "take_labels_back", row, leases, reason)
     return len(leases)
 
 
@@ -89,52 +105,63 @@ def _locked(member: Member) -> Member:
     return row
 
 
-def _lock(member: Member, state: str) -> list[Lease]:
-    """Her leases in this state, but for gold, with their items locked."""
-    rows = Lease.objects.filter(member=member, state=state)
-    lock_items(rows.values_list("item", flat=True), scored=tuple, members=[member.pk])
-    return list(
-        rows.exclude(item__state=ItemState.GOLD).select_related("head", "item").order_by("pk")
-    )
+def _lock(member: Member, which: Q) -> list[Lease]:
+    """These leases of hers, read after their items were locked; also what she has in hand is."""
+    rows = Lease.objects.filter(member=member)
+    held = rows.filter(state__in=HELD).values_list("item", flat=True)
+    wanted = set(rows.filter(which).values_list("item", flat=True)) | set(held)
+    lock_items(wanted, scored=tuple, members=[member.pk])
+    return list(rows.filter(which).select_related("item").order_by("pk"))
+
+
+def _move(leases: Sequence[Lease], state: str, **columns: Any) -> None:
+    for part in chunks(leases):
+        rows = Lease.objects.filter(pk__in=[lease.pk for lease in part])
+        rows.update(state=state, **columns)
 
 
 def _give_back_places(pks: Sequence[int], base_overlap: int) -> None:
     """Her places are free, and what only disagreement with her had raised wants no more labels."""
     rows = Item.objects.filter(pk__in=pks)
     rows.update(live=F("live") - 1, done=F("done") - 1)
-    raised = rows.filter(state__in=SETTLED_BY_LABELS, target__gt=base_overlap)
+    raised = rows.filter(target__gt=base_overlap)
     raised.update(target=Greatest(base_overlap, F("live")), priority=0)
 
 
-def _take_places(pks: Sequence[int]) -> list[int]:
-    """A place for her in each of these items that has one. The items that do."""
-    rows = Item.objects.filter(pk__in=pks, state=ItemState.OPEN, live__lt=F("target"))
-    free = list(rows.order_by("pk").values_list("pk", flat=True))
-    Item.objects.filter(pk__in=free).update(live=F("live") + 1, done=F("done") + 1)
-    return free
+def _take_places(pks: Sequence[int]) -> None:
+    rows = Item.objects.filter(pk__in=pks)
+    rows.update(target=Greatest(F("target"), F("live") + 1), live=F("live") + 1, done=F("done") + 1)
+    rows.filter(state=ItemState.PARKED).update(state=ItemState.OPEN)  # somebody's work is in it
 
 
-def _settle(member: Member, items: Sequence[int]) -> None:
-    settle_items(items)
+def _settle(member: Member, pks: Sequence[int]) -> None:
+    """Look at the items anew whose outcome comes from the labels here alone."""
+    by_labels: list[int] = []
+    for part in chunks(pks):
+        elsewhere = Q()
+        for axis in Axis.values:
+            elsewhere |= Q(**{f"{axis}_decision__source": DecisionSource.SYNTHETIC})
+            elsewhere |= Q(**{f"{axis}_decision__labels__gt": F("done") + 1})
+        rows = Item.objects.filter(pk__in=part).exclude(pk__in=Item.objects.filter(elsewhere))
+        by_labels += rows.values_list("pk", flat=True)
+    settle_items(by_labels)
     refresh_targets(project=member.project)
 
 
-def _tell(actor: Any, action: str, member: Member, leases: Sequence[Lease], reason: str) -> None:
-    if not leases:
-        return
+def _tell(member: Member, event: str) -> None:
+    """Webhooks hear of every label that she gave, gold or not: the words are the same."""
+    late = event == WebhookEvent.LABEL_SUBMITTED
+    rows = Lease.objects.filter(member=member, state__in=GIVEN).order_by("pk")
+    found = rows.values_list("item__public_id", "head__revision", "head__late")
+    payloads = [
+        {"item": item, "annotator": member.pseudonym, "revision": revision}
+        | ({"late": was_late} if late else {})
+        for item, revision, was_late in found
+    ]
+    announce_many(member.project, event, payloads)
+
+
+def _record(actor: Any, action: str, member: Member, leases: Sequence[Lease], reason: str) -> None:
+    """Last: the log has one head, and who holds it must not wait for anybody."""
     audit.record(actor=actor, action=action, obj=member, labels=len(leases), reason=reason)
     enqueue(STATISTICS, member.project.pk)  # no label is new, so nothing else asks for them
-    withdrawn = action == "set_labels_aside"
-    event = WebhookEvent.LABEL_WITHDRAWN if withdrawn else WebhookEvent.LABEL_SUBMITTED
-    hooks = member.project.webhooks.filter(active=True)
-    member.project.hooked = hooks.exists()  # type: ignore[attr-defined]
-    for lease in leases:
-        assert lease.head is not None
-        payload: dict[str, Any] = {
-            "item": lease.item.public_id,
-            "annotator": member.pseudonym,
-            "revision": lease.head.revision,
-        }
-        if not withdrawn:
-            payload["late"] = lease.head.late
-        announce(member.project, event, payload)

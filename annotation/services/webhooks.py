@@ -54,6 +54,22 @@ def announce(project: Project, event: str, payload: Mapping[str, Any]) -> None:
             queue(hook, event, payload)
 
 
+def announce_many(project: Project, event: str, payloads: Sequence[Mapping[str, Any]]) -> None:
+    """The same event about many things: one query, and two statements per listener."""
+    for hook in _listeners(project):
+        if event not in hook.events:
+            continue
+        now = timezone.now()
+        told = [{"project": hook.project_id, **payload} for payload in payloads]
+        Delivery.objects.bulk_create(
+            [Delivery(webhook=hook, event=event, payload=data, next_at=now, queued_at=now)
+             for data in told],
+            batch_size=500,
+        )  # fmt: skip
+        if hook.wait_until is None or hook.wait_until <= now:
+            enqueue("deliver_webhook", hook.pk)
+
+
 def _listeners(project: Project) -> list[Webhook]:
     if getattr(project, "hooked", True) is False:
         return []

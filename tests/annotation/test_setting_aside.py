@@ -45,6 +45,20 @@ def careless_desk(n_items: int = 4, **settings: Any) -> Desk:
     return desk
 
 
+def gold_desk() -> Desk:
+    """An annotator who gave labels, some of them on gold, and is paused."""
+    desk = make_desk(people=1, n_items=20, settings={"gold_percent": 30})
+    working(desk)
+    for item in desk.items()[:4]:
+        make_gold(actor=desk.manager, item=item, verdicts={"quality": "first"})
+    while label_once(desk, desk.people[0]):
+        pass
+    pause(desk, desk.people[0])
+    own = Lease.objects.filter(state=LeaseState.SUBMITTED)
+    assert own.filter(item__state=ItemState.GOLD).exists()
+    return desk
+
+
 def pause(desk: Desk, user: User) -> Member:
     member = desk.member(user)
     return projects.set_member_state(
@@ -103,17 +117,16 @@ def test_what_was_settled_with_them_is_open_again() -> None:
     assert mistakes(desk.project) == []
 
 
-def test_taken_back_where_there_is_no_place_they_are_extras() -> None:
+def test_taken_back_they_count_also_where_there_is_enough_by_then() -> None:
     desk = careless_desk()
     aside(desk)
     label_once(desk, desk.people[2])
     assert back(desk) == 4
-    assert sorted(desk.project.items.values_list("state", "done")) == [
-        ("done", 2), ("open", 2), ("open", 2), ("open", 2),
+    assert sorted(desk.project.items.values_list("state", "target", "done")) == [
+        ("done", 3, 3), ("open", 3, 2), ("open", 3, 2), ("open", 3, 2),
     ]  # fmt: skip
-    extra = Lease.objects.get(member=desk.member(desk.people[1]), counted=False)
-    assert extra.state == LeaseState.SUBMITTED
-    assert extra.item.state == ItemState.DONE
+    own = Lease.objects.filter(member=desk.member(desk.people[1]))
+    assert {(lease.counted, lease.had_place) for lease in own} == {(True, None)}
     assert mistakes(desk.project) == []
 
 
@@ -168,15 +181,9 @@ def test_gold_stays_and_repeats_go_along() -> None:
 
 def test_she_cannot_tell_gold_by_what_was_set_aside(client: Client) -> None:
     """All she gave is shown as before; none of it can be changed, all of it contested."""
-    desk = make_desk(people=1, n_items=20, settings={"gold_percent": 30})
-    working(desk)
-    for item in desk.items()[:4]:
-        make_gold(actor=desk.manager, item=item, verdicts={"quality": "first"})
-    user = desk.people[0]
-    page = at_desk(desk)
-    while label_once(desk, user):
-        pass
-    member = pause(desk, user)
+    desk = gold_desk()
+    user, page = desk.people[0], at_desk(desk)
+    member = desk.member(user)
     before = page.get(url(desk, "history")).context["rows"]
     seat = seat_of(user, desk.project.pk).progress
     aside(desk, 0)
@@ -247,15 +254,22 @@ def test_the_same_import_again_brings_them_no_second_time(tmp_path: Path) -> Non
     assert mistakes(desk.project) == []
 
 
-def test_webhooks_hear_of_each(settings: Any) -> None:
+def test_webhooks_hear_of_each_gold_or_not(settings: Any) -> None:
     settings.OUTBOUND_ALLOW = ["127.0.0.1"]
-    desk = careless_desk()
+    desk = gold_desk()
+    given = Lease.objects.filter(state=LeaseState.SUBMITTED).count()
     hook_for(desk, "http://127.0.0.1:9/hook")
-    aside(desk)
+    assert 0 < aside(desk, 0) < given
     assert set(Delivery.objects.values_list("event", flat=True)) == {"label.withdrawn"}
-    assert Delivery.objects.count() == 4
-    back(desk)
-    assert Delivery.objects.filter(event="label.submitted").count() == 4
+    assert Delivery.objects.count() == given
+    assert set(Delivery.objects.latest("pk").payload) == {
+        "project",
+        "item",
+        "annotator",
+        "revision",
+    }
+    back(desk, 0)
+    assert Delivery.objects.filter(event="label.submitted").count() == given
 
 
 def test_many_labels_take_no_more_queries_than_few() -> None:

@@ -290,7 +290,7 @@ def test_rows_that_end_their_process_are_given_up(
     assert imports.run_import(pk=run.pk) is None
     run.refresh_from_db()
     assert (run.state, run.rows_done) == (ImportState.FAILED, 10)
-    assert "lost 3 times after row 10" in run.message
+    assert "lost or failed 3 times after row 10" in run.message
     with override("zh-hans"):
         assert "3" in refusals.explain_failure(run.report["failure"])
     imports.resume_import(actor=alice, run=run)

@@ -20,7 +20,7 @@ SALT = "palate.unsent"
 # Of the packed text, which must fit into a form of DATA_UPLOAD_MAX_MEMORY_SIZE.
 MAX_CHARS = 1_500_000
 TOKEN = "csrfmiddlewaretoken"  # noqa: S105 - the name of a field
-SECRETS = ("pass", "secret")  # in the name of a field
+SECRETS = ("password", "secret")  # in the name of a field
 
 
 @dataclass(frozen=True)

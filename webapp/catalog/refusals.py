@@ -106,8 +106,8 @@ FILES: dict[str, Any] = {
     "json": _("Line %(line)s, column %(column)s: not valid JSON (%(detail)s)."),
     "gone": _("The file is no longer there. Upload it again."),
     "lost": _(
-        "The process that read the file was lost %(times)s times after row %(row)s, perhaps "
-        "because the memory was used up. What was imported before stays. Look at the rows that "
+        "The process that read the file was lost or failed %(times)s times after row %(row)s, "
+        "perhaps because memory was short. What was imported before stays. Look at the rows that "
         "follow, or go on to try again."
     ),
     "changed": _("The file was changed after the import had begun. Import it anew."),

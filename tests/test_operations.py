@@ -202,6 +202,17 @@ def wait_for_lines(file: Path, count: int) -> list[int]:
 
 # Starts a child of its own, notes both process ids, and waits.
 FAMILY = "sleep 300 & echo $$ $! >> {file}; wait"
+# Runs a script for which the start of a process takes two seconds: the process is there before.
+SLOW_START = """
+import runpy, subprocess, sys, time
+start = subprocess.Popen.__init__
+def slow(*args, **options):
+    start(*args, **options)
+    time.sleep(2)
+subprocess.Popen.__init__ = slow
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
@@ -218,8 +229,19 @@ def test_a_killed_process_comes_back_and_nothing_survives_the_end(tmp_path: Path
     assert gone(first)
     assert alive(both[2:]) == both[2:]
     keep.terminate()
-    assert keep.wait(10) == 0
+    assert keep.wait(60) == 0
     assert gone(both)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_an_end_that_comes_while_the_command_is_started_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    command = [str(ROOT / "tools" / "keep.py"), "web", "/bin/sh", "-c", FAMILY.format(file=file)]
+    keep = subprocess.Popen([sys.executable, "-c", SLOW_START, *command])
+    family = wait_for_lines(file, 2)
+    keep.terminate()
+    assert keep.wait(60) == 0
+    assert gone(family)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")

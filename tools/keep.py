@@ -23,48 +23,45 @@ PAUSES = (0.2, 1.0, 3.0)  # between restarts; the last one repeats
 STEADY = 30.0  # ran for so long: the next death is a new story
 
 
-class StoppedError(Exception):
-    """Somebody asked for the end."""
+class Wanted:
+    """Whether the command is to run: nobody asked for the end, and the parent is there.
+
+    A signal only leaves a note. Did it raise, one that came while the command was being started
+    would leave a process that nobody knows.
+    """
+
+    def __init__(self) -> None:
+        self.parent, self.asked = os.getppid(), False
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._note)
+
+    def _note(self, _number: int, _frame: FrameType | None) -> None:
+        self.asked = True
+
+    def __bool__(self) -> bool:
+        return not self.asked and os.getppid() == self.parent
 
 
 def main(name: str, command: list[str]) -> int:
     """Keep `command` running until a signal comes or the parent is gone."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _stop)
-    parent, deaths = os.getppid(), 0
-    child: subprocess.Popen[bytes] | None = None
-    try:
-        while True:
-            started = time.monotonic()
-            child = subprocess.Popen(command, start_new_session=True)
-            _watch(child, parent)
-            end_group(child)
-            deaths = 1 if time.monotonic() - started > STEADY else deaths + 1
-            pause = PAUSES[min(deaths, len(PAUSES)) - 1]
+    wanted, deaths = Wanted(), 0
+    while wanted:
+        started = time.monotonic()
+        child = subprocess.Popen(command, start_new_session=True)
+        while wanted and child.poll() is None:
+            time.sleep(POLL)
+        end_group(child)
+        deaths = 1 if time.monotonic() - started > STEADY else deaths + 1
+        pause = time.monotonic() + PAUSES[min(deaths, len(PAUSES)) - 1]
+        if wanted:
             print(f"{name} ended ({child.returncode}); starting it again", flush=True)
-            time.sleep(pause)
-    except StoppedError:
-        if child is not None:
-            end_group(child)
+        while wanted and time.monotonic() < pause:
+            time.sleep(POLL / 4)
     return 0
-
-
-def _stop(_number: int, _frame: FrameType | None) -> None:
-    raise StoppedError
-
-
-def _watch(child: subprocess.Popen[bytes], parent: int) -> None:
-    """Return when the child ended; raise StoppedError when the parent did."""
-    while child.poll() is None:
-        if os.getppid() != parent:
-            raise StoppedError
-        time.sleep(POLL)
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:
     """Ask the command to end; then make it, with all that it started."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
     deadline = time.monotonic() + PATIENCE
     if child.poll() is None:
         child.terminate()  # the leader alone: a worker lets its children finish
@@ -72,8 +69,6 @@ def end_group(child: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
     _signal_group(child, signal.SIGKILL)
     child.wait()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, _stop)
 
 
 def _signal_group(child: subprocess.Popen[bytes], number: signal.Signals) -> None:

@@ -88,7 +88,7 @@ def test_similarity_in_known_cases() -> None:
     ],
 )
 def test_large_texts_cost_bounded_time(left: str, right: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     diff(left, right)
     similarity(left, right)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 60  # what grows as a square takes far longer

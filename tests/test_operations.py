@@ -41,7 +41,7 @@ def run(home: Path, *command: str, **changes: str) -> subprocess.CompletedProces
         env=environment(home, **changes),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
     )
 
 
@@ -91,13 +91,13 @@ class Server:
         address = f"http://127.0.0.1:{self.port}{path}"
         request = urllib.request.Request(address, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=20) as response:
+            with urllib.request.urlopen(request, timeout=120) as response:
                 return response.status, response.headers, response.read()
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read()
 
     def wait(self) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline:
             try:
                 self.get("/healthz")
@@ -183,7 +183,7 @@ def alive(pids: list[int]) -> list[int]:
 
 def gone(pids: list[int]) -> bool:
     """Whether none of them runs, at the latest in a while: a signal needs a moment to be heard."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while alive(pids) and time.monotonic() < deadline:
         time.sleep(0.1)
     return not alive(pids)
@@ -191,7 +191,7 @@ def gone(pids: list[int]) -> bool:
 
 def wait_for_lines(file: Path, count: int) -> list[int]:
     """The numbers in the file, once there are so many."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         lines = file.read_text().split() if file.exists() else []
         if len(lines) >= count:

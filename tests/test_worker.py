@@ -56,7 +56,7 @@ class Worker:
     def waiting(self) -> int:
         return len(list(self.messages.glob("*.msg")))
 
-    def wait(self, what: Callable[[], bool], seconds: float = 60) -> None:
+    def wait(self, what: Callable[[], bool], seconds: float = 240) -> None:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if what():

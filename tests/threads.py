@@ -17,7 +17,7 @@ def at_once(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     barrier = Barrier(len(calls))
 
     def run(call: Callable[[], Any]) -> Any:
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=120)
         try:
             return call()
         except PalateError as error:

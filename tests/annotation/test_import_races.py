@@ -62,7 +62,7 @@ def test_a_killed_import_is_followed_by_one_that_goes_on(home: Path, tmp_path: P
     expected = {json.dumps(entry["prompt"]) for entry in rows if entry != "{"}
     path = write(tmp_path / "killed.jsonl", rows)
     statement = "SELECT rows_done, id FROM catalog_importrun WHERE file_name = 'killed.jsonl'"
-    process, deadline = manage(home, "import_pairs", "Pairs", str(path)), time.monotonic() + 120
+    process, deadline = manage(home, "import_pairs", "Pairs", str(path)), time.monotonic() + 400
     while not (found := query(home, statement)) or found[0][0] < 1000:
         assert time.monotonic() < deadline
         assert process.poll() is None

@@ -107,7 +107,7 @@ def test_one_step_of_a_reward_model_takes_an_export(desk: Desk, tmp_path: Path) 
         env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     said = json.loads(done.stdout.strip().splitlines()[-1])

@@ -56,7 +56,7 @@ def new_context(chromium: Browser, live_server: Any) -> Iterator[Callable[..., B
         # Without transitions: what is looked at in the middle of one has colours of neither theme.
         options = {"reduced_motion": "reduce", **options}
         context = chromium.new_context(base_url=live_server.url, **options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(60_000)
         context.on("weberror", lambda error: problems.append(str(error.error)))
         contexts.append(context)
         return context

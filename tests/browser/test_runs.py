@@ -57,7 +57,7 @@ def check(page: Page, widths: tuple[int, ...] = (360, 1440)) -> None:
         assert axe_violations(page) == []
 
 
-def watch(page: Page, holds: Callable[[], bool], seconds: float = 40.0) -> None:
+def watch(page: Page, holds: Callable[[], bool], seconds: float = 120.0) -> None:
     """What beat does every five seconds, more often."""
     end = time.monotonic() + seconds
     while not holds():

@@ -429,7 +429,7 @@ def test_tls_uses_the_name_and_checks_the_certificate(
 
     thread = threading.Thread(target=greet, daemon=True)
     thread.start()
-    error = failure(f"https://hook.example:{listener.getsockname()[1]}/", timeout=5)
+    error = failure(f"https://hook.example:{listener.getsockname()[1]}/", timeout=30)
     thread.join(5)
     listener.close()
     assert (type(error), error.code) == (Retryable, "tls")

@@ -15,7 +15,7 @@ from training.services.running import start_next
 from training.services.runs import launch
 from webapp.catalog.services.imports import open_run, run_import
 
-PATIENCE = 60.0  # seconds for a process to do something
+PATIENCE = 240.0  # seconds for a process to do something
 
 
 def instructions(tmp_path: Any, rows: int = 12, name: str = "Instructions") -> Dataset:

@@ -26,7 +26,7 @@ def together(*works: Callable[[], object]) -> list[Any]:
 
     def run(number: int, work: Callable[[], object]) -> None:
         try:
-            barrier.wait(10)
+            barrier.wait(60)
             results[number] = work()
         except Exception as error:
             errors.append(error)

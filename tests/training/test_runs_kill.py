@@ -63,13 +63,13 @@ class Site:
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """The process and all its children, without a word."""
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10)
+        process.wait(60)
 
     def read(self, query: str) -> Any:
         with sqlite3.connect(self.home / "palate.sqlite3", timeout=30) as database:
             return database.execute(query).fetchone()
 
-    def until(self, holds: Callable[[], Any], patience: float = 90) -> Any:
+    def until(self, holds: Callable[[], Any], patience: float = 300) -> Any:
         end = time.monotonic() + patience
         while not (found := holds()):
             assert time.monotonic() < end, self.read(RUN)

@@ -46,28 +46,17 @@ def announce(project: Project, event: str, payload: Mapping[str, Any]) -> None:
 
     One query where nobody listens, none where the caller knows so (`project.hooked` is False).
     """
-    strange = set(payload) - set(FIELDS[event])
+    announce_many(project, event, [payload])
+
+
+def announce_many(project: Project, event: str, payloads: Sequence[Mapping[str, Any]]) -> None:
+    """The same event about many things: one query, and a few statements per listener."""
+    strange = set().union(*payloads) - set(FIELDS[event])
     if strange:
         raise ValueError(f"{event} does not tell {sorted(strange)}")
     for hook in _listeners(project):
         if event in hook.events:
-            queue(hook, event, payload)
-
-
-def announce_many(project: Project, event: str, payloads: Sequence[Mapping[str, Any]]) -> None:
-    """The same event about many things: one query, and two statements per listener."""
-    for hook in _listeners(project):
-        if event not in hook.events:
-            continue
-        now = timezone.now()
-        told = [{"project": hook.project_id, **payload} for payload in payloads]
-        Delivery.objects.bulk_create(
-            [Delivery(webhook=hook, event=event, payload=data, next_at=now, queued_at=now)
-             for data in told],
-            batch_size=500,
-        )  # fmt: skip
-        if hook.wait_until is None or hook.wait_until <= now:
-            enqueue("deliver_webhook", hook.pk)
+            _queue_all(hook, event, payloads)
 
 
 def _listeners(project: Project) -> list[Webhook]:
@@ -78,14 +67,27 @@ def _listeners(project: Project) -> list[Webhook]:
 
 def queue(hook: Webhook, event: str, payload: Mapping[str, Any]) -> Delivery:
     """Write the delivery down; a job sends it when the transaction is committed."""
+    return _queue_all(hook, event, [payload])[0]
+
+
+def _queue_all(hook: Webhook, event: str, payloads: Sequence[Mapping[str, Any]]) -> list[Delivery]:
     now = timezone.now()
-    data = {"project": hook.project_id, **payload}
-    row = Delivery.objects.create(
-        webhook=hook, event=event, payload=data, next_at=now, queued_at=now
+    rows = Delivery.objects.bulk_create(
+        [
+            Delivery(
+                webhook=hook,
+                event=event,
+                payload={"project": hook.project_id, **payload},
+                next_at=now,
+                queued_at=now,
+            )
+            for payload in payloads
+        ],
+        batch_size=500,
     )
     if hook.wait_until is None or hook.wait_until <= now:
         enqueue("deliver_webhook", hook.pk)
-    return row
+    return rows
 
 
 def secret_of(hook: Webhook) -> str:
